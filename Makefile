@@ -1,0 +1,37 @@
+# make demo   simulate the paper's Poisson S-curve, fit it, draw the picture
+# make test   the whole test suite
+PYTHON ?= python3
+VENV := .venv
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-long lint types benchmark clean
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[plots,test]'
+	touch $@
+
+demo: $(STAMP)
+	$(VENV)/bin/python examples/s_curve.py
+
+test: $(STAMP)
+	$(VENV)/bin/python -m pytest
+
+test-long: $(STAMP)
+	$(VENV)/bin/python -m pytest -m long
+
+lint: $(STAMP)
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+
+types: $(STAMP)
+	$(VENV)/bin/pyright --warnings
+
+benchmark: $(STAMP)
+	$(VENV)/bin/python benchmarks/polyagamma.py
+	$(VENV)/bin/python benchmarks/sweep.py
+	$(VENV)/bin/python benchmarks/mixing.py
+
+clean:
+	rm -rf $(VENV) output

@@ -1,0 +1,16 @@
+"""Random feature latent variable models (Gundersen, Zhang & Engelhardt 2020).
+
+Nonlinear dimension reduction for real numbers, counts and yes/no answers, with missing cells, a
+learned kernel and a full posterior.
+"""
+
+from importlib.metadata import version
+
+from . import likelihoods
+from .gibbs import NumericalError, Progress, sample
+from .model import Prior
+from .posterior import Draws
+
+__version__ = version("rflvm")
+
+__all__ = ["Draws", "NumericalError", "Prior", "Progress", "__version__", "likelihoods", "sample"]

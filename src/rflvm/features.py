@@ -1,0 +1,70 @@
+"""Random Fourier features (paper, Eq. 2) and the stationary kernel they estimate (Eq. 1).
+
+With H frequencies ``W`` the feature map is ``sqrt(1/H) [cos(Wx), sin(Wx)]``, so that
+``phi(x)'phi(x) = 1``. A column of ones is appended: its coefficient is the intercept ``b_j``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+# pi/2 in three parts, the first two short enough that k times each is exact for |k| < 2^20.
+_HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
+
+
+@jax.custom_jvp
+def sincos(angle: Float[Array, ...]) -> tuple[Float[Array, ...], Float[Array, ...]]:
+    """Sine and cosine together: one range reduction, two short Taylor series.
+
+    XLA evaluates the two separately, with a range reduction made for huge arguments, and they
+    then cost more than the matrix product that follows. Absolute error below 3e-16 in float64.
+    """
+    k = jnp.round(angle * (2 / math.pi))
+    r = angle
+    for part in _HALF_PI:
+        r = r - k * part
+    r2 = r * r
+    s = c = jnp.ones_like(r)
+    for n in range(8, 0, -1):
+        s = 1 - s * r2 / ((2 * n) * (2 * n + 1))
+        c = 1 - c * r2 / ((2 * n - 1) * (2 * n))
+    s = r * s
+    quadrant = k - 4 * jnp.floor(k / 4)
+    swap = (quadrant == 1) | (quadrant == 3)
+    sine = jnp.where(swap, c, s) * jnp.where(quadrant >= 2, -1, 1)
+    cosine = jnp.where(swap, s, c) * jnp.where((quadrant == 1) | (quadrant == 2), -1, 1)
+    return sine, cosine
+
+
+@sincos.defjvp
+def _sincos_jvp(primals, tangents):
+    sine, cosine = sincos(primals[0])
+    return (sine, cosine), (cosine * tangents[0], -sine * tangents[0])
+
+
+def features(X: Float[Array, "N D"], W: Float[Array, "H D"]) -> Float[Array, "N M"]:
+    """Phi = [cos(XW') sin(XW')]/sqrt(H) and a column of ones: M = 2H + 1 columns."""
+    sine, cosine = sincos(X @ W.T)
+    scale = 1 / math.sqrt(W.shape[0])
+    return jnp.concatenate([cosine * scale, sine * scale, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)
+
+
+def features_and_slopes(
+    X: Float[Array, "N D"], W: Float[Array, "H D"]
+) -> tuple[Float[Array, "N M"], Float[Array, "D N M"]]:
+    """Phi and its derivatives: slopes[d] holds d Phi / d x_d."""
+    Phi = features(X, W)
+    H = W.shape[0]
+    cosine, sine = Phi[:, :H], Phi[:, H : 2 * H]
+    zero = jnp.zeros((X.shape[0], 1), X.dtype)
+    slopes = [jnp.concatenate([-sine * w, cosine * w, zero], axis=1) for w in W.T]
+    return Phi, jnp.stack(slopes)
+
+
+def kernel(lags: Float[Array, "L D"], W: Float[Array, "H D"]) -> Float[Array, " L"]:
+    """The implied stationary kernel k(lag) = mean_h cos(w_h'lag), the Monte Carlo form of Eq. 1."""
+    return jnp.mean(jnp.cos(lags @ W.T), axis=1)

@@ -1,0 +1,290 @@
+"""The Gibbs sampler: one sweep composes the blocks in the paper's order; ``sample`` runs and records.
+
+z, (mu, Sigma), alpha       the mixture over frequencies, Eqs. 8, 9 and 11
+W (with beta), scale        frequencies, in place of Eq. 10
+X                           latent positions
+theta, beta                 r and h; omega and beta, sigma^2 and beta, or HMC
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from tqdm import tqdm
+
+from . import initial, likelihoods, validation
+from .model import Data, Model, Prior, State, is_marginal, log_joint
+from .posterior import Draws, Recorder
+from .updates import W, X, alpha, beta, components, scale, theta, z
+from .updates.tuning import Tuning, track
+from .updates.tuning import initial as initial_tuning
+
+logger = logging.getLogger(__name__)
+
+
+class Moves(NamedTuple):
+    """Which version of the two blocks that have several."""
+
+    latents: Literal["sample", "map"] = "sample"
+    frequencies: Literal["hmc", "prior"] = "hmc"
+
+    def blocks(self) -> dict[str, Callable]:
+        """The steps of a sweep, in order."""
+        return {
+            "z": z.step,
+            "components": components.step,
+            "alpha": alpha.step,
+            "W": {"hmc": W.step, "prior": W.step_prior}[self.frequencies],
+            "scale": scale.step,
+            "X": {"sample": X.step, "map": X.step_map}[self.latents],
+            "theta": theta.step,
+            "beta": beta.step,
+        }
+
+
+class NumericalError(RuntimeError):
+    """A block of the sampler produced numbers that are not finite."""
+
+
+def sweep(
+    key: Array, state: State, tuning: Tuning, data: Data, model: Model, moves: Moves = Moves()
+) -> tuple[State, dict[str, Any]]:
+    """Draw every block once."""
+    infos = {}
+    blocks = moves.blocks()
+    for (name, step), key_block in zip(blocks.items(), jax.random.split(key, len(blocks)), strict=True):
+        state, infos[name] = step(key_block, state, data, model, tuning)
+    return state, infos
+
+
+def adapt(tuning: Tuning, infos: dict[str, Any], state: State, data: Data, model: Model, rate: Array) -> Tuning:
+    """One Robbins-Monro step of everything that is tuned."""
+    for name, block in (("W", W), ("X", X), ("beta", beta)):
+        tuning = block.adapt(tuning, infos[name], rate)
+    return track(tuning, state, data, model, rate)
+
+
+@partial(jax.jit, static_argnames=("model", "moves"))
+def burnin_sweep(key, t, state, tuning, data, model, moves):
+    """A sweep, then adaptation with a rate that falls with the sweep number t."""
+    state, infos = sweep(key, state, tuning, data, model, moves)
+    rate = (1.0 + t) ** -0.6
+    return state, adapt(tuning, infos, state, data, model, rate.astype(data.Y.dtype)), infos
+
+
+@partial(jax.jit, static_argnames=("model", "moves"))
+def sampling_sweep(key, state, tuning, data, model, moves):
+    """A sweep with fixed tuning."""
+    return sweep(key, state, tuning, data, model, moves)
+
+
+_log_joint = jax.jit(log_joint, static_argnames="model")
+
+
+class Progress(NamedTuple):
+    """What a progress callback is told."""
+
+    sweep: int
+    n_sweeps: int
+    n_burnin: int
+    sweeps_per_second: float
+    log_joint: float
+
+
+def sample(
+    Y: np.ndarray,
+    likelihood: str | likelihoods.Likelihood = "gaussian",
+    *,
+    n_latent: int = 2,
+    n_features: int = 100,
+    n_samples: int = 1000,
+    n_burnin: int = 1000,
+    thin: int = 1,
+    n_chains: int = 1,
+    seed: int = 0,
+    mask: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    init: np.ndarray | None = None,
+    prior: Prior = Prior(),
+    latents: Literal["sample", "map"] = "sample",
+    frequencies: Literal["hmc", "prior"] = "hmc",
+    progress: bool | Callable[[Progress], None] = False,
+    memory_budget: float = 1e9,
+    dtype: Literal["float32", "float64"] = "float64",
+) -> Draws:
+    """Draw from the posterior of an RFLVM.
+
+    Parameters
+    ----------
+    Y : array_like (N, J)
+        The table. NaN means missing.
+    likelihood : str or Likelihood
+        "gaussian", "poisson", "bernoulli", "negative_binomial", "multinomial", or an object such
+        as ``likelihoods.Binomial(trials=10)``.
+    n_latent, n_features : int
+        D, and M = 2H, an even number of random features.
+    n_samples, n_burnin : int
+        Sweeps after and during burn-in, per chain. Step sizes are tuned in burn-in only.
+    thin : int
+        Keep every ``thin``-th sweep.
+    n_chains : int
+        Independent chains, advanced together.
+    seed : int
+        The same seed gives the same draws, bit for bit, on the same machine.
+    mask : bool array (N, J), optional
+        True where a cell is observed; in addition to NaN.
+    offset : array (N,), optional
+        Added to every linear predictor of a row, a log exposure for counts.
+    init : array (N, D), optional
+        Where X starts; PCA of the variance-stabilised table otherwise.
+    prior : Prior
+        Hyperparameters.
+    latents : {"sample", "map"}
+        Sample X, or maximise it in every sweep as the paper does.
+    frequencies : {"hmc", "prior"}
+        How W moves: jointly with beta by HMC, or by the paper's proposals from the prior.
+    progress : bool or callable
+        Show a progress bar, or be called with a ``Progress`` after every sweep.
+    memory_budget : float
+        Bytes that the kept draws may take. Beta is thinned to fit; see ``Draws.beta_thin``.
+    dtype : {"float32", "float64"}
+        Precision of the sampler.
+
+    Returns
+    -------
+    Draws
+        Interrupting a run (Ctrl-C) returns the draws made so far.
+    """
+    family = likelihoods.get(likelihood)
+    D, H = validation.check_dimensions(n_latent, n_features)
+    run = validation.check_run(n_samples, n_burnin, thin, n_chains)
+    validation.check_choice("latents", latents, ("sample", "map"))
+    validation.check_choice("frequencies", frequencies, ("hmc", "prior"))
+    validation.check_choice("dtype", dtype, ("float32", "float64"))
+    table = validation.check_table(Y, family, mask, offset, D)
+    X0 = validation.check_init(init, table.Y.shape[0], D)
+    model = Model(family, D, H, prior)
+    if latents == "map" and is_marginal(model):
+        raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
+    with jax.enable_x64(dtype == "float64"):
+        data = validation.to_device(table, dtype)
+        chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(run["n_chains"])]
+        return _run(chains, data, Moves(latents, frequencies), _reporter(progress), memory_budget, **run)
+
+
+class Chain:
+    """One chain: its key, state, tuning and the running sum of what its blocks report."""
+
+    def __init__(self, key: Array, data: Data, model: Model, X0: np.ndarray | None):
+        self.key, self.model = key, model
+        self.state = initial.start(jax.random.fold_in(key, 0), data, model, X0)
+        self.tuning = initial_tuning(self.state, data, model)
+        self.info_sum: dict[str, Any] = {}
+
+    def advance(self, t: int, burnin: bool, data: Data, moves: Moves) -> None:
+        """Sweep number t; its randomness depends on the chain's key and t alone."""
+        key = jax.random.fold_in(self.key, t + 1)
+        if burnin:
+            time_t = jnp.asarray(t, data.Y.dtype)
+            self.state, self.tuning, info = burnin_sweep(key, time_t, self.state, self.tuning, data, self.model, moves)
+        else:
+            self.state, info = sampling_sweep(key, self.state, self.tuning, data, self.model, moves)
+            self.info_sum = jax.tree.map(jnp.add, self.info_sum, info) if self.info_sum else info
+        self._raise_if_broken(t, info)
+
+    def log_joint(self, data: Data) -> float:
+        """The log joint density at the present state."""
+        return float(_log_joint(self.state, data, self.model))
+
+    def _raise_if_broken(self, t: int, info: dict[str, Any]) -> None:
+        for name in ("W", "X", "beta", "alpha"):
+            if not np.isfinite(np.asarray(getattr(self.state, name))).all():
+                raise NumericalError(
+                    f"block {name} gave numbers that are not finite in sweep {t} (Cholesky jitter in block beta: "
+                    f"{float(info['beta'].jitter):.1e}); rescale the data or check for extreme values"
+                )
+
+
+def _run(
+    chains: list[Chain], data: Data, moves: Moves, report: Reporter, memory_budget: float,
+    *, n_samples: int, n_burnin: int, thin: int, n_chains: int,
+) -> Draws:  # fmt: skip
+    recorder = Recorder(chains[0].state, n_chains, n_samples // thin, memory_budget)
+    kept = done = 0
+    interrupted = False
+    with report(n_burnin, n_burnin + n_samples) as tell:
+        try:
+            for t in range(n_burnin + n_samples):
+                for chain in chains:
+                    chain.advance(t, t < n_burnin, data, moves)
+                done = t + 1
+                if done > n_burnin and (done - n_burnin) % thin == 0:
+                    for c, chain in enumerate(chains):
+                        recorder.record(c, kept, chain.state, chain.log_joint(data))
+                    kept += 1
+                tell(done, chains[0], data)
+        except KeyboardInterrupt:
+            if kept == 0:
+                raise
+            interrupted = True
+            logger.warning("interrupted after %d of %d sweeps: %d draws are kept", done, n_burnin + n_samples, kept)
+    swept = max(done - n_burnin, 1)
+    return Draws(
+        model=chains[0].model,
+        arrays=recorder.arrays(kept),
+        beta_thin=recorder.beta_thin,
+        tuning=[chain.tuning for chain in chains],
+        states=[chain.state for chain in chains],
+        info=[jax.tree.map(lambda total: np.asarray(total) / swept, chain.info_sum) for chain in chains],
+        interrupted=interrupted,
+    )
+
+
+Teller = Callable[[int, Chain, Data], None]
+Reporter = Callable[[int, int], AbstractContextManager[Teller]]
+
+
+def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
+    """How the run tells of its progress: not at all, by a bar, or to the user's function."""
+
+    @contextmanager
+    def silent(n_burnin, n_sweeps):
+        yield lambda done, chain, data: None
+
+    @contextmanager
+    def bar(n_burnin, n_sweeps):
+        with tqdm(total=n_sweeps, unit="sweep", desc="burn-in") as line:
+            shown = [0.0]
+
+            def tell(done, chain, data):
+                line.update(done - line.n)
+                now = time.perf_counter()
+                if now - shown[0] > 0.25 or done == n_sweeps:
+                    shown[0] = now
+                    line.set_description("burn-in" if done <= n_burnin else "sampling", refresh=False)
+                    line.set_postfix_str(f"log joint {chain.log_joint(data):.1f}")
+
+            yield tell
+
+    @contextmanager
+    def callback(n_burnin, n_sweeps):
+        start = time.perf_counter()
+
+        def tell(done, chain, data):
+            rate = done / (time.perf_counter() - start)
+            progress(Progress(done, n_sweeps, n_burnin, rate, chain.log_joint(data)))  # pyright: ignore[reportCallIssue]
+
+        yield tell
+
+    if callable(progress):
+        return callback
+    return bar if progress else silent

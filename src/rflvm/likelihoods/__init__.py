@@ -1,0 +1,39 @@
+"""Observation families. A new one is one file with a subclass of ``Likelihood`` or ``Logistic``."""
+
+from .base import Likelihood, Logistic
+from .bernoulli import Bernoulli
+from .binomial import Binomial
+from .custom import Custom
+from .gaussian import Gaussian
+from .multinomial import Multinomial
+from .negative_binomial import NegativeBinomial
+from .poisson import Poisson
+
+__all__ = [
+    "Bernoulli",
+    "Binomial",
+    "Custom",
+    "Gaussian",
+    "Likelihood",
+    "Logistic",
+    "Multinomial",
+    "NegativeBinomial",
+    "Poisson",
+    "get",
+]
+
+_BY_NAME = {family.name: family for family in (Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson)}
+
+
+def get(likelihood: str | Likelihood) -> Likelihood:
+    """A family from its name or the object itself."""
+    if isinstance(likelihood, Likelihood):
+        return likelihood
+    if likelihood == Binomial.name:
+        raise ValueError("binomial needs its number of trials: pass likelihoods.Binomial(trials=...)")
+    if likelihood not in _BY_NAME:
+        raise ValueError(
+            f"unknown likelihood {likelihood!r}: expected one of {', '.join(sorted(_BY_NAME))}, "
+            "or an object such as likelihoods.Binomial(trials=10)"
+        )
+    return _BY_NAME[likelihood]()

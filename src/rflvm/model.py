@@ -1,0 +1,226 @@
+"""The generative model (paper, Eq. 5), its log joint density and draws from its prior.
+
+    y_nj ~ L(g(f_nj), theta_j)            f_nj = phi(x_n)'beta_j + b_j + offset_n
+    beta_j ~ N(0, B0)                     x_n ~ N(0, I_D)
+    w_h ~ N(mu_{z_h}, Sigma_{z_h})        (mu_k, Sigma_k) ~ NIW(mu_0, lambda_0, Psi_0, nu_0)
+    z ~ CRP(alpha)                        alpha ~ Gamma(a, rate b)
+
+The intercept b_j is the last row of ``beta``: phi ends in a one, and B0 is diagonal with
+``beta_scale^2`` for the features and ``bias_scale^2`` for the intercept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from . import linalg, spectral
+from .features import features
+from .likelihoods import Gaussian, Likelihood, Multinomial
+from .likelihoods.base import sum_observed
+
+
+@dataclasses.dataclass(frozen=True)
+class Prior:
+    """Hyperparameters.
+
+    Parameters
+    ----------
+    mu0, lambda0, Psi0, nu0
+        Normal-inverse-Wishart prior of the spectral components: ``mu0`` and ``Psi0`` are numbers,
+        standing for mu0 * 1 and Psi0 * I; ``nu0`` counts degrees of freedom beyond D - 1.
+        The default has E[Sigma] = I, a lengthscale of about 1 on the scale of X.
+    alpha_shape, alpha_rate
+        Gamma prior of the concentration.
+    beta_scale, bias_scale
+        Prior standard deviations of the coefficients and of the intercepts.
+    """
+
+    mu0: float = 0.0
+    lambda0: float = 1.0
+    Psi0: float = 1.0
+    nu0: float = 3.0
+    alpha_shape: float = 1.0
+    alpha_rate: float = 1.0
+    beta_scale: float = 1.0
+    bias_scale: float = 10.0
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not math.isfinite(value) or (field.name != "mu0" and value <= 0):
+                raise ValueError(f"prior.{field.name} must be finite and positive, got {value}")
+
+    def niw(self, D: int, dtype) -> spectral.NIW:
+        """The NIW prior in D dimensions."""
+        as_array = lambda value: jnp.asarray(value, dtype)  # noqa: E731
+        return spectral.NIW(
+            m=jnp.full(D, self.mu0, dtype),
+            lam=as_array(self.lambda0),
+            Psi=self.Psi0 * jnp.eye(D, dtype=dtype),
+            nu=as_array(self.nu0 + D - 1),
+        )
+
+    def precision(self, M: int, dtype) -> Float[Array, " M"]:
+        """The diagonal of B0^{-1} for M features, the last of them the intercept."""
+        return jnp.full(M, self.beta_scale**-2.0, dtype).at[-1].set(self.bias_scale**-2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The likelihood, the sizes and the prior: everything that is fixed while sampling."""
+
+    likelihood: Likelihood
+    D: int
+    H: int
+    prior: Prior = Prior()
+
+
+class Data(NamedTuple):
+    """What was observed. Cells outside the mask hold 0 and are never used."""
+
+    Y: Float[Array, "N J"]
+    mask: Bool[Array, "N J"] | None
+    offset: Float[Array, " N"]
+    trials: Float[Array, "N J"] | None
+
+
+class State(NamedTuple):
+    """The unknowns. Slots of the mixture without frequencies hold draws from the NIW prior."""
+
+    X: Float[Array, "N D"]
+    W: Float[Array, "H D"]
+    z: Int[Array, " H"]
+    mu: Float[Array, "H D"]
+    Sigma: Float[Array, "H D D"]
+    alpha: Float[Array, ""]
+    beta: Float[Array, "M J"]
+    theta: dict[str, Array]
+
+
+def is_marginal(model: Model) -> bool:
+    """Whether X and W move with beta integrated out (the conjugate Gaussian)."""
+    return isinstance(model.likelihood, Gaussian) and model.likelihood.marginal
+
+
+def predictor(state: State, offset: Float[Array, " N"]) -> Float[Array, "N J"]:
+    """F, with offset."""
+    return features(state.X, state.W) @ state.beta + offset[:, None]
+
+
+def log_likelihood(state: State, data: Data, model: Model) -> Float[Array, ""]:
+    """log p(Y | F, theta) over observed cells."""
+    cells = model.likelihood.log_prob(data.Y, predictor(state, data.offset), state.theta, data.trials)
+    return sum_observed(cells, data.mask)
+
+
+def log_prior_beta(beta: Float[Array, "M J"], theta: dict[str, Array], model: Model) -> Float[Array, " J"]:
+    """log p(beta_j | theta_j) for each column."""
+    precision = model.prior.precision(beta.shape[0], beta.dtype)[:, None] / model.likelihood.coefficient_scale(theta)
+    return 0.5 * jnp.sum(jnp.log(precision / (2 * math.pi)) - precision * beta**2, axis=0)
+
+
+def log_prior_spectral(state: State, model: Model) -> Float[Array, ""]:
+    """log p(W, mu, Sigma, z, alpha), with the parameters of occupied slots only."""
+    prior = model.prior
+    niw = prior.niw(model.D, state.W.dtype)
+    W = jnp.take_along_axis(spectral.log_normal(state.W, state.mu, state.Sigma), state.z[:, None], axis=1)
+    components = jnp.where(spectral.counts(state.z) > 0, spectral.niw_log_density(niw, state.mu, state.Sigma), 0)
+    a, b = prior.alpha_shape, prior.alpha_rate
+    log_alpha = a * math.log(b) - math.lgamma(a) + (a - 1) * jnp.log(state.alpha) - b * state.alpha
+    return W.sum() + components.sum() + spectral.log_crp(state.z, state.alpha) + log_alpha
+
+
+def log_prior_latents(X: Float[Array, "N D"]) -> Float[Array, ""]:
+    """log p(X)."""
+    return -0.5 * jnp.sum(X**2) - X.size / 2 * math.log(2 * math.pi)
+
+
+def log_joint(state: State, data: Data, model: Model) -> Float[Array, ""]:
+    """log p(Y, X, W, mu, Sigma, z, alpha, beta, theta)."""
+    return (
+        log_likelihood(state, data, model)
+        + log_prior_beta(state.beta, state.theta, model).sum()
+        + model.likelihood.log_prior_theta(state.theta)
+        + log_prior_latents(state.X)
+        + log_prior_spectral(state, model)
+    )
+
+
+class Regression(NamedTuple):
+    """Sufficient statistics of the conjugate Gaussian columns (paper, appendix B)."""
+
+    L: Float[Array, "*J M M"]  # Cholesky factor of S_N, one for all columns when no cell is missing
+    half: Float[Array, "M J"]  # L^{-1} Phi'y, so that beta_N' S_N beta_N = |half_j|^2
+    n: Float[Array, " J"]  # observed cells
+    yy: Float[Array, " J"]  # y'y
+    jitter: Float[Array, ""]
+
+
+def regression(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model: Model) -> Regression:
+    """S_N = Phi'Phi + S_0 over the observed rows of each column, and what the evidence needs."""
+    Phi = features(X, W)
+    y = data.Y - data.offset[:, None]
+    S0 = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
+    if data.mask is None:
+        L, jitter = linalg.cholesky(Phi.T @ Phi + S0)
+        half = linalg.solve_lower(L, Phi.T @ y)
+        n = jnp.full(y.shape[1], y.shape[0], y.dtype)
+    else:
+        y = jnp.where(data.mask, y, 0)
+        L, jitter = linalg.cholesky(linalg.weighted_grams(Phi, data.mask.astype(y.dtype)) + S0)
+        half = linalg.solve_lower(L, (Phi.T @ y).T[..., None])[..., 0].T
+        n = jnp.sum(data.mask, axis=0).astype(y.dtype)
+    return Regression(L, half, n, jnp.sum(y**2, axis=0), jitter)
+
+
+def log_evidence(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model: Model) -> Float[Array, " J"]:
+    """log p(y_j | X, W) of the Gaussian model, beta_j and sigma_j^2 integrated out (Eq. 12)."""
+    assert isinstance(model.likelihood, Gaussian)
+    fit = regression(X, W, data, model)
+    logdet_N = 2 * jnp.sum(jnp.log(jnp.diagonal(fit.L, axis1=-2, axis2=-1)), axis=-1)
+    logdet_0 = jnp.sum(jnp.log(model.prior.precision(fit.half.shape[0], X.dtype)))
+    return model.likelihood.log_evidence(fit.n, logdet_0 - logdet_N, fit.yy, jnp.sum(fit.half**2, axis=0))
+
+
+def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) -> State:
+    """Draw every unknown from the prior; J counts linear predictors (categories less one for multinomial)."""
+    D, H, prior = model.D, model.H, model.prior
+    keys = jax.random.split(key, 7)
+    niw = prior.niw(D, dtype)
+    alpha = jax.random.gamma(keys[0], jnp.asarray(prior.alpha_shape, dtype), dtype=dtype) / prior.alpha_rate
+    z = spectral.sample_crp(keys[1], alpha, H)
+    slots = spectral.NIW(jnp.broadcast_to(niw.m, (H, D)), *(jnp.broadcast_to(p, (H, *p.shape)) for p in niw[1:]))
+    mu, Sigma = spectral.sample_niw(keys[2], slots)
+    roots = jnp.linalg.cholesky(Sigma[z])
+    W = mu[z] + jnp.einsum("hde,he->hd", roots, jax.random.normal(keys[3], (H, D), dtype))
+    theta = model.likelihood.sample_theta(keys[4], J, dtype)
+    M = 2 * H + 1
+    scale = jnp.sqrt(model.likelihood.coefficient_scale(theta) / prior.precision(M, dtype)[:, None])
+    beta = scale * jax.random.normal(keys[5], (M, J), dtype)
+    X = jax.random.normal(keys[6], (N, D), dtype)
+    return State(X, W, z, mu, Sigma, alpha, beta, theta)
+
+
+def sample_data(key: Array, state: State, design: Data, model: Model) -> Data:
+    """Draw a table given the unknowns, with the mask, offset and trials of ``design``.
+
+    Cells outside the mask are set to 0. For multinomial rows the total of each row is that of the
+    first stick that counts in ``design.trials``.
+    """
+    F = predictor(state, design.offset)
+    likelihood = model.likelihood
+    if isinstance(likelihood, Multinomial):
+        counted = jnp.ones(F.shape, bool) if design.mask is None else design.mask
+        starts = jnp.argmax(counted, axis=1)
+        assert design.trials is not None
+        totals = jnp.take_along_axis(design.trials, starts[:, None], axis=1)[:, 0]
+        Y, trials = likelihood.sample_sticks(key, F, jnp.where(counted.any(axis=1), totals, 0), starts)
+        return design._replace(Y=jnp.where(counted, Y, 0), trials=jnp.where(counted, trials, 0))
+    Y = likelihood.sample(key, F, state.theta, design.trials)
+    return design._replace(Y=Y if design.mask is None else jnp.where(design.mask, Y, 0))

@@ -16,10 +16,10 @@ demo: $(STAMP)
 	$(VENV)/bin/python examples/s_curve.py
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
 
 test-long: $(STAMP)
-	$(VENV)/bin/python -m pytest -m long
+	$(VENV)/bin/python -m pytest -n 2 -m long
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

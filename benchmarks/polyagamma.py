@@ -4,16 +4,15 @@ Writes benchmarks/results/polyagamma.json: nanoseconds per draw and seconds to c
 between the distribution functions of the approximation and of PG(b, c), and the machine that measured them.
 """
 
-import json
-import platform
+import os
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from common import machine, unit_seconds, write
 
 from rflvm import polyagamma
 
@@ -61,29 +60,6 @@ def nanoseconds(draw: Callable[[int], jax.Array], size: int, repeats: int = 9) -
     return statistics.median(times[1:]) / size * 1e9, times[0]
 
 
-def matmul_seconds() -> float:
-    x = np.random.default_rng(0).normal(size=(2000, 2000))
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        np.matmul(x, x)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def machine() -> dict[str, str | int]:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return {
-        "cpu": models[0] if models else platform.machine(),
-        "cores": len(models),
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-    }
-
-
 def speed() -> list[dict[str, str | int | float]]:
     rows = []
     for x64 in (True, False):
@@ -129,9 +105,10 @@ def errors() -> list[dict[str, float]]:
 if __name__ == "__main__":
     result = {
         "machine": machine(),
-        "U_seconds_of_2000x2000_matmul": round(matmul_seconds(), 4),
+        # above zero at the start, other programs share the cores and the times below are too long
+        "load_average_at_start": round(os.getloadavg()[0], 2),
+        "U_seconds": round(unit_seconds(), 4),
         "sup_cdf_error_of_three_gammas": errors(),
         "speed": speed(),
     }
-    path = Path(__file__).parent / "results" / "polyagamma.json"
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    write("polyagamma", result)

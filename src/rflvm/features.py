@@ -17,7 +17,7 @@ _HALF_PI = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21)
 
 
 @jax.custom_jvp
-def sincos(angle: Float[Array, ...]) -> tuple[Float[Array, ...], Float[Array, ...]]:
+def sincos(angle: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """Sine and cosine together: one range reduction, two short Taylor series.
 
     XLA evaluates the two separately, with a range reduction made for huge arguments, and they

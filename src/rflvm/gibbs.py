@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -22,7 +21,7 @@ from jaxtyping import Array
 from tqdm import tqdm
 
 from . import initial, likelihoods, validation
-from .model import Data, Model, Prior, State, is_marginal, log_joint
+from .model import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
 from .posterior import Draws, Recorder
 from .updates import W, X, alpha, beta, components, scale, theta, z
 from .updates.tuning import Tuning, track
@@ -66,27 +65,16 @@ def sweep(
     return state, infos
 
 
-def adapt(tuning: Tuning, infos: dict[str, Any], state: State, data: Data, model: Model, rate: Array) -> Tuning:
-    """One Robbins-Monro step of everything that is tuned."""
+def adapt(tuning: Tuning, t: Array, state: State, infos: dict[str, Any], data: Data, model: Model) -> Tuning:
+    """Tune after burn-in sweep number t, with a rate that falls with t (Robbins-Monro)."""
+    rate = (1 + t) ** -0.6
     for name, block in (("W", W), ("X", X), ("beta", beta)):
         tuning = block.adapt(tuning, infos[name], rate)
     return track(tuning, state, data, model, rate)
 
 
-@partial(jax.jit, static_argnames=("model", "moves"))
-def burnin_sweep(key, t, state, tuning, data, model, moves):
-    """A sweep, then adaptation with a rate that falls with the sweep number t."""
-    state, infos = sweep(key, state, tuning, data, model, moves)
-    rate = (1.0 + t) ** -0.6
-    return state, adapt(tuning, infos, state, data, model, rate.astype(data.Y.dtype)), infos
-
-
-@partial(jax.jit, static_argnames=("model", "moves"))
-def sampling_sweep(key, state, tuning, data, model, moves):
-    """A sweep with fixed tuning."""
-    return sweep(key, state, tuning, data, model, moves)
-
-
+compiled_sweep = jax.jit(sweep, static_argnames=("model", "moves"))
+compiled_adapt = jax.jit(adapt, static_argnames="model")
 _log_joint = jax.jit(log_joint, static_argnames="model")
 
 
@@ -177,8 +165,18 @@ def sample(
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     with jax.enable_x64(dtype == "float64"):
         data = validation.to_device(table, dtype)
+        recorder = Recorder(state_shapes(data, model), run["n_chains"], run["n_samples"] // run["thin"], memory_budget)
         chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(run["n_chains"])]
-        return _run(chains, data, Moves(latents, frequencies), _reporter(progress), memory_budget, **run)
+        return _run(
+            chains,
+            data,
+            Moves(latents, frequencies),
+            _reporter(progress),
+            recorder,
+            n_samples=run["n_samples"],
+            n_burnin=run["n_burnin"],
+            thin=run["thin"],
+        )
 
 
 class Chain:
@@ -193,32 +191,31 @@ class Chain:
     def advance(self, t: int, burnin: bool, data: Data, moves: Moves) -> None:
         """Sweep number t; its randomness depends on the chain's key and t alone."""
         key = jax.random.fold_in(self.key, t + 1)
+        self.state, infos = compiled_sweep(key, self.state, self.tuning, data, self.model, moves)
         if burnin:
             time_t = jnp.asarray(t, data.Y.dtype)
-            self.state, self.tuning, info = burnin_sweep(key, time_t, self.state, self.tuning, data, self.model, moves)
+            self.tuning = compiled_adapt(self.tuning, time_t, self.state, infos, data, self.model)
         else:
-            self.state, info = sampling_sweep(key, self.state, self.tuning, data, self.model, moves)
-            self.info_sum = jax.tree.map(jnp.add, self.info_sum, info) if self.info_sum else info
-        self._raise_if_broken(t, info)
+            self.info_sum = jax.tree.map(jnp.add, self.info_sum, infos) if self.info_sum else infos
+        self._raise_if_broken(t, infos)
 
     def log_joint(self, data: Data) -> float:
         """The log joint density at the present state."""
         return float(_log_joint(self.state, data, self.model))
 
-    def _raise_if_broken(self, t: int, info: dict[str, Any]) -> None:
+    def _raise_if_broken(self, t: int, infos: dict[str, Any]) -> None:
         for name in ("W", "X", "beta", "alpha"):
             if not np.isfinite(np.asarray(getattr(self.state, name))).all():
                 raise NumericalError(
                     f"block {name} gave numbers that are not finite in sweep {t} (Cholesky jitter in block beta: "
-                    f"{float(info['beta'].jitter):.1e}); rescale the data or check for extreme values"
+                    f"{float(infos['beta'].jitter):.1e}); rescale the data or check for extreme values"
                 )
 
 
 def _run(
-    chains: list[Chain], data: Data, moves: Moves, report: Reporter, memory_budget: float,
-    *, n_samples: int, n_burnin: int, thin: int, n_chains: int,
+    chains: list[Chain], data: Data, moves: Moves, report: Reporter, recorder: Recorder,
+    *, n_samples: int, n_burnin: int, thin: int,
 ) -> Draws:  # fmt: skip
-    recorder = Recorder(chains[0].state, n_chains, n_samples // thin, memory_budget)
     kept = done = 0
     interrupted = False
     with report(n_burnin, n_burnin + n_samples) as tell:

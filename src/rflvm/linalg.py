@@ -23,7 +23,7 @@ def weighted_grams(Phi: Float[Array, "N M"], weights: Float[Array, "N J"]) -> Fl
     are not meaningful.
     """
     N, M = Phi.shape
-    ends = list(range(_FEATURE_BLOCK, M, _FEATURE_BLOCK)) + [M]
+    ends = [*range(_FEATURE_BLOCK, M, _FEATURE_BLOCK), M]
 
     def block(Phi, weights):
         rows = []
@@ -70,36 +70,49 @@ def cholesky(A: Float[Array, "*B M M"]) -> tuple[Float[Array, "*B M M"], Float[A
     return lax.cond(jnp.isnan(L).any(), retry, lambda L: (L, jnp.zeros((), A.dtype)), L)
 
 
-def small_cholesky(A: Float[Array, "N D D"]) -> list[list[Float[Array, " N"]]]:
-    """Cholesky factors of many tiny matrices, as rows of arrays over the batch.
+Rows = list[list[Array]]  # a lower triangular matrix as its rows, each entry an array over a batch
 
-    Unrolled in D, so that all N factorisations are a few vector operations; LAPACK would be
-    called N times.
+
+def small_rows(A: Float[Array, "*B D D"]) -> Rows:
+    """The lower triangle of A as rows."""
+    return [[A[..., i, j] for j in range(i + 1)] for i in range(A.shape[-1])]
+
+
+def small_cholesky(A: Float[Array, "*B D D"]) -> Rows:
+    """Cholesky factors of many tiny matrices.
+
+    Unrolled in D, so that all of them together are a few vector operations; LAPACK would be
+    called once for each.
     """
-    L: list[list[Array]] = []
+    L: Rows = []
     for i in range(A.shape[-1]):
         row: list[Array] = []
         for j in range(i):
-            row.append((A[:, i, j] - sum(row[k] * L[j][k] for k in range(j))) / L[j][j])
-        row.append(jnp.sqrt(A[:, i, i] - sum(entry**2 for entry in row)))
+            row.append((A[..., i, j] - sum(row[k] * L[j][k] for k in range(j))) / L[j][j])
+        row.append(jnp.sqrt(A[..., i, i] - sum(entry**2 for entry in row)))
         L.append(row)
     return L
 
 
-def small_solve_lower(L: list[list[Float[Array, " N"]]], rhs: Float[Array, "N D"]) -> Float[Array, "N D"]:
-    """L^{-1} rhs for the output of ``small_cholesky``."""
+def small_logdet(L: Rows) -> Array:
+    """log |L|."""
+    return sum((jnp.log(row[-1]) for row in L[1:]), jnp.log(L[0][0]))
+
+
+def small_solve_lower(L: Rows, rhs: Float[Array, "... D"]) -> Float[Array, "... D"]:
+    """L^{-1} rhs."""
     x: list[Array] = []
     for i, row in enumerate(L):
-        x.append((rhs[:, i] - sum(row[k] * x[k] for k in range(i))) / row[i])
-    return jnp.stack(x, axis=1)
+        x.append((rhs[..., i] - sum(row[k] * x[k] for k in range(i))) / row[i])
+    return jnp.stack(x, axis=-1)
 
 
-def small_solve_lower_transposed(L: list[list[Float[Array, " N"]]], rhs: Float[Array, "N D"]) -> Float[Array, "N D"]:
-    """L^{-T} rhs for the output of ``small_cholesky``."""
+def small_solve_lower_transposed(L: Rows, rhs: Float[Array, "... D"]) -> Float[Array, "... D"]:
+    """L^{-T} rhs."""
     x: dict[int, Array] = {}
     for i in reversed(range(len(L))):
-        x[i] = (rhs[:, i] - sum(L[k][i] * x[k] for k in range(i + 1, len(L)))) / L[i][i]
-    return jnp.stack([x[i] for i in range(len(L))], axis=1)
+        x[i] = (rhs[..., i] - sum(L[k][i] * x[k] for k in range(i + 1, len(L)))) / L[i][i]
+    return jnp.stack([x[i] for i in range(len(L))], axis=-1)
 
 
 def solve_lower(L: Float[Array, "*B M M"], rhs: Float[Array, "*B M R"]) -> Float[Array, "*B M R"]:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
 from . import linalg, spectral
@@ -129,7 +130,7 @@ def log_prior_spectral(state: State, model: Model) -> Float[Array, ""]:
     """log p(W, mu, Sigma, z, alpha), with the parameters of occupied slots only."""
     prior = model.prior
     niw = prior.niw(model.D, state.W.dtype)
-    W = jnp.take_along_axis(spectral.log_normal(state.W, state.mu, state.Sigma), state.z[:, None], axis=1)
+    W = spectral.log_normal(state.W, state.mu[state.z], state.Sigma[state.z])
     components = jnp.where(spectral.counts(state.z) > 0, spectral.niw_log_density(niw, state.mu, state.Sigma), 0)
     a, b = prior.alpha_shape, prior.alpha_rate
     log_alpha = a * math.log(b) - math.lgamma(a) + (a - 1) * jnp.log(state.alpha) - b * state.alpha
@@ -162,9 +163,8 @@ class Regression(NamedTuple):
     jitter: Float[Array, ""]
 
 
-def regression(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model: Model) -> Regression:
+def regression(Phi: Float[Array, "N M"], data: Data, model: Model) -> Regression:
     """S_N = Phi'Phi + S_0 over the observed rows of each column, and what the evidence needs."""
-    Phi = features(X, W)
     y = data.Y - data.offset[:, None]
     S0 = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
     if data.mask is None:
@@ -179,13 +179,49 @@ def regression(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model
     return Regression(L, half, n, jnp.sum(y**2, axis=0), jitter)
 
 
+def coefficients(L: Float[Array, "*J M M"], half: Float[Array, "M J"]) -> Float[Array, "M J"]:
+    """L_j^{-T} half_j for each column, with one L for all or one each."""
+    if L.ndim == 2:
+        return linalg.solve_lower_transposed(L, half)
+    return linalg.solve_lower_transposed(L, half.T[..., None])[..., 0].T
+
+
 def log_evidence(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model: Model) -> Float[Array, " J"]:
-    """log p(y_j | X, W) of the Gaussian model, beta_j and sigma_j^2 integrated out (Eq. 12)."""
-    assert isinstance(model.likelihood, Gaussian)
-    fit = regression(X, W, data, model)
-    logdet_N = 2 * jnp.sum(jnp.log(jnp.diagonal(fit.L, axis1=-2, axis2=-1)), axis=-1)
-    logdet_0 = jnp.sum(jnp.log(model.prior.precision(fit.half.shape[0], X.dtype)))
-    return model.likelihood.log_evidence(fit.n, logdet_0 - logdet_N, fit.yy, jnp.sum(fit.half**2, axis=0))
+    """log p(y_j | X, W) of the Gaussian model, beta_j and sigma_j^2 integrated out (Eq. 12).
+
+    Its derivative in Phi is written out, -M Phi S_N^{-1} + (a_N / b_N)(y - M Phi beta_N) beta_N' with
+    M = diag(mask), which is cheaper than differentiating the Cholesky factors.
+    """
+    likelihood = model.likelihood
+    assert isinstance(likelihood, Gaussian)
+
+    def forward(Phi):
+        fit = regression(Phi, data, model)
+        explained = jnp.sum(fit.half**2, axis=0)
+        logdet_N = 2 * jnp.sum(jnp.log(jnp.diagonal(fit.L, axis1=-2, axis2=-1)), axis=-1)
+        logdet_0 = jnp.sum(jnp.log(model.prior.precision(Phi.shape[1], Phi.dtype)))
+        values = likelihood.log_evidence(fit.n, logdet_0 - logdet_N, fit.yy, explained)
+        weight = (likelihood.a0 + fit.n / 2) / (likelihood.b0 + (fit.yy - explained) / 2)
+        return values, (Phi, fit.L, fit.half, weight)
+
+    def backward(saved, cotangent):
+        Phi, L, half, weight = saved
+        beta = coefficients(L, half)
+        residual = data.Y - data.offset[:, None] - Phi @ beta
+        residual = residual if data.mask is None else jnp.where(data.mask, residual, 0)
+        inverse = linalg.solve_lower(L, jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape))
+        inverse = jnp.swapaxes(inverse, -1, -2) @ inverse
+        if data.mask is None:
+            shrink = cotangent.sum() * (Phi @ inverse)
+        else:
+            columns = inverse.reshape(inverse.shape[0], -1)
+            row = lambda phi, m: phi @ ((m * cotangent) @ columns).reshape(L.shape[1:])  # noqa: E731
+            shrink = lax.map(lambda r: row(*r), (Phi, data.mask), batch_size=256)
+        return ((residual * (weight * cotangent)) @ beta.T - shrink,)
+
+    evidence = jax.custom_vjp(lambda Phi: forward(Phi)[0])
+    evidence.defvjp(forward, backward)
+    return evidence(features(X, W))
 
 
 def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) -> State:
@@ -197,14 +233,19 @@ def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) ->
     z = spectral.sample_crp(keys[1], alpha, H)
     slots = spectral.NIW(jnp.broadcast_to(niw.m, (H, D)), *(jnp.broadcast_to(p, (H, *p.shape)) for p in niw[1:]))
     mu, Sigma = spectral.sample_niw(keys[2], slots)
-    roots = jnp.linalg.cholesky(Sigma[z])
-    W = mu[z] + jnp.einsum("hde,he->hd", roots, jax.random.normal(keys[3], (H, D), dtype))
+    W = spectral.from_noise(jax.random.normal(keys[3], (H, D), dtype), mu[z], Sigma[z])
     theta = model.likelihood.sample_theta(keys[4], J, dtype)
     M = 2 * H + 1
     scale = jnp.sqrt(model.likelihood.coefficient_scale(theta) / prior.precision(M, dtype)[:, None])
     beta = scale * jax.random.normal(keys[5], (M, J), dtype)
     X = jax.random.normal(keys[6], (N, D), dtype)
     return State(X, W, z, mu, Sigma, alpha, beta, theta)
+
+
+def state_shapes(data: Data, model: Model) -> State:
+    """Shapes and dtypes of the unknowns for a table, without computing anything."""
+    N, J = data.Y.shape
+    return jax.eval_shape(lambda key: sample_prior(key, model, N, J, data.Y.dtype), jax.random.key(0))
 
 
 def sample_data(key: Array, state: State, design: Data, model: Model) -> Data:

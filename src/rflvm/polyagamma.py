@@ -2,8 +2,9 @@
 
 PG(b, c) has E[exp(-t omega)] = (cosh(c/2) / cosh(sqrt((c^2/2 + t)/2)))^b and equals sum_k w_k Gamma(b, 1)
 with w_k = 2 / ((2k - 1)^2 pi^2 + c^2), k = 1, 2, ... For b <= 3 the draw is exact: the sum of ceil(b) draws
-of equal b <= 1, each by rejection as in Devroye (2009), extended here from b = 1 to 0 < b <= 1. For b > 3 it
-is a constant plus three gammas, which has the first seven cumulants of PG(b, c).
+of equal b <= 1, each by rejection as in Devroye (2009), extended here from b = 1 to 0 < b <= 1 (its acceptance
+probability is computed to 2e-7). For b > 3 it is a constant plus three gammas, which has the first seven
+cumulants of PG(b, c).
 """
 
 import functools
@@ -223,7 +224,7 @@ def _propose_gammas(
 ) -> tuple[Float[Array, " m"], Bool[Array, " m"]]:
     """Propose E[omega] (1 + sum_i p_i (g_i / a_i - 1)), g_i ~ Gamma(a_i, 1), for b > 3.
 
-    The gammas are those of Marsaglia & Tsang (2000): all three are accepted in more than 98 % of cases.
+    The gammas are those of Marsaglia & Tsang (2000): all three are accepted in more than 97 % of cases.
     """
     words = jax.random.bits(key, (2, 3, *b.shape), jnp.uint32)
     center, p, a = _gamma_parameters(b, c)

@@ -59,17 +59,16 @@ def small_parts(state: State) -> dict[str, Any]:
 
 
 class Recorder:
-    """Preallocated arrays for the draws of all chains."""
+    """Preallocated arrays for the draws of all chains; ``state`` is asked for shapes and dtypes only."""
 
     def __init__(self, state: State, n_chains: int, n_draws: int, memory_budget: float):
         self.beta_thin = plan_beta_thinning(state, n_chains, n_draws, memory_budget)
         self._arrays = {
-            name: np.empty((n_chains, n_draws, *np.shape(part)), np.asarray(part).dtype)
-            for name, part in small_parts(state).items()
+            name: np.empty((n_chains, n_draws, *part.shape), part.dtype) for name, part in small_parts(state).items()
         }
         self._arrays["log_joint"] = np.empty((n_chains, n_draws))
         n_beta = -(-n_draws // self.beta_thin)
-        self._beta = np.empty((n_chains, n_beta, *state.beta.shape), np.asarray(state.beta).dtype)
+        self._beta = np.empty((n_chains, n_beta, *state.beta.shape), state.beta.dtype)
 
     def record(self, chain: int, draw: int, state: State, log_joint: float) -> None:
         """Keep one draw."""
@@ -87,9 +86,9 @@ class Recorder:
 
 def plan_beta_thinning(state: State, n_chains: int, n_draws: int, memory_budget: float) -> int:
     """The smallest thinning of beta with which all draws fit the budget (in bytes)."""
-    small = sum(np.asarray(part).nbytes for part in small_parts(state).values()) + 8
+    small = sum(part.size * part.dtype.itemsize for part in small_parts(state).values()) + 8
     fixed = n_chains * n_draws * small
-    beta = n_chains * np.asarray(state.beta).nbytes
+    beta = n_chains * state.beta.size * state.beta.dtype.itemsize
     if fixed + beta > memory_budget:
         raise ValueError(
             f"{n_chains} chain(s) of {n_draws} draws need {(fixed + beta) / 1e6:.0f} MB even with a single "

@@ -61,28 +61,32 @@ def sample_niw(key: Array, niw: NIW) -> tuple[Float[Array, "K D"], Float[Array, 
     degrees = jnp.broadcast_to(niw.nu, (K,))[:, None] - jnp.arange(D)
     chi = jnp.sqrt(2 * jax.random.gamma(key_chi2, degrees / 2, dtype=dtype))
     below = jnp.tril(jax.random.normal(key_off, (K, D, D), dtype), -1)
-    A = below + jax.vmap(jnp.diag)(chi)
-    # Sigma = L (A A')^{-1} L' with Psi = L L', so L A^{-T} is a square root of Sigma.
-    L = jnp.linalg.cholesky(jnp.broadcast_to(niw.Psi, (K, D, D)))
-    root = linalg.solve_lower(A, jnp.swapaxes(L, -1, -2)).swapaxes(-1, -2)
+    A = linalg.small_rows(below + chi[:, None] * jnp.eye(D, dtype=dtype))
+    # Sigma = L (A A')^{-1} L' with Psi = L L', so L A^{-T} is a square root of Sigma; its rows are A^{-1} l_i.
+    L = linalg.small_cholesky(jnp.broadcast_to(niw.Psi, (K, D, D)))
+    zero = jnp.zeros(K, dtype)
+    rows = [jnp.stack([*row, *[zero] * (D - len(row))], axis=-1) for row in L]
+    root = jnp.stack([linalg.small_solve_lower(A, row) for row in rows], axis=1)
     noise = jax.random.normal(key_mu, (K, D), dtype) / jnp.sqrt(niw.lam)[..., None]
-    return niw.m + jnp.einsum("kde,ke->kd", root, noise), root @ root.swapaxes(-1, -2)
+    return niw.m + jnp.einsum("kde,ke->kd", root, noise), jnp.einsum("kde,kfe->kdf", root, root)
 
 
 def niw_log_density(prior: NIW, mu: Float[Array, "K D"], Sigma: Float[Array, "K D D"]) -> Float[Array, " K"]:
     """log NIW(mu_k, Sigma_k) for each k."""
     D = mu.shape[-1]
-    L = jnp.linalg.cholesky(Sigma)
-    logdet = 2 * jnp.sum(jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)), axis=-1)
-    root = linalg.solve_lower(L, jnp.broadcast_to(jnp.linalg.cholesky(prior.Psi), Sigma.shape))
+    L = linalg.small_cholesky(Sigma)
+    logdet = 2 * linalg.small_logdet(L)
+    prior_root = linalg.small_cholesky(prior.Psi)
+    columns = jnp.stack([jnp.stack([row[d] if d < len(row) else 0 * row[0] for row in prior_root]) for d in range(D)])
+    trace = sum(jnp.sum(linalg.small_solve_lower(L, column) ** 2, axis=-1) for column in columns)
     log_iw = (
-        prior.nu / 2 * jnp.linalg.slogdet(prior.Psi)[1]
+        prior.nu * linalg.small_logdet(prior_root)
         - prior.nu * D / 2 * math.log(2)
         - multivariate_gammaln(prior.nu / 2, D)
         - (prior.nu + D + 1) / 2 * logdet
-        - jnp.sum(root**2, axis=(-2, -1)) / 2
+        - trace / 2
     )
-    away = linalg.solve_lower(L, (mu - prior.m)[..., None])[..., 0]
+    away = linalg.small_solve_lower(L, mu - prior.m)
     log_normal = -0.5 * (prior.lam * jnp.sum(away**2, -1) + logdet + D * (math.log(2 * math.pi) - jnp.log(prior.lam)))
     return log_iw + log_normal
 
@@ -92,26 +96,33 @@ def multivariate_gammaln(a: Float[Array, ""], D: int) -> Float[Array, ""]:
     return D * (D - 1) / 4 * math.log(math.pi) + jnp.sum(gammaln(a - jnp.arange(D) / 2))
 
 
-def log_normal(W: Float[Array, "H D"], mu: Float[Array, "K D"], Sigma: Float[Array, "K D D"]) -> Float[Array, "H K"]:
-    """log N(w_h | mu_k, Sigma_k) for every pair."""
-    L = jnp.linalg.cholesky(Sigma)
-    logdet = jnp.sum(jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)), axis=-1)
-    white = linalg.solve_lower(L, jnp.swapaxes(W[None] - mu[:, None], -1, -2))
-    return (-0.5 * jnp.sum(white**2, axis=1) - logdet[:, None]).T - W.shape[1] / 2 * math.log(2 * math.pi)
+def log_normal(W: Float[Array, "*B D"], mu: Float[Array, "*B2 D"], Sigma: Float[Array, "*B2 D D"]) -> Array:
+    """log N(w | mu, Sigma), broadcast over leading dimensions."""
+    L = linalg.small_cholesky(Sigma)
+    white = linalg.small_solve_lower(L, W - mu)
+    return -0.5 * jnp.sum(white**2, axis=-1) - linalg.small_logdet(L) - W.shape[-1] / 2 * math.log(2 * math.pi)
+
+
+def from_noise(
+    noise: Float[Array, "H D"], mu: Float[Array, "H D"], Sigma: Float[Array, "H D D"]
+) -> Float[Array, "H D"]:
+    """Frequencies with law N(mu_h, Sigma_h) from standard normal noise."""
+    L = linalg.small_cholesky(Sigma)
+    return mu + jnp.stack([sum(entry * noise[:, j] for j, entry in enumerate(row)) for row in L], axis=-1)
 
 
 def log_new_cluster(prior: NIW, W: Float[Array, "H D"]) -> Float[Array, " H"]:
     """log of the integral in Eq. 8: N(w | mu, Sigma) averaged over the NIW, a multivariate t."""
     D = W.shape[1]
     dof = prior.nu - D + 1
-    L = jnp.linalg.cholesky(prior.Psi * (prior.lam + 1) / (prior.lam * dof))
-    white = linalg.solve_lower(L, (W - prior.m).T)
+    L = linalg.small_cholesky(prior.Psi * (prior.lam + 1) / (prior.lam * dof))
+    white = linalg.small_solve_lower(L, W - prior.m)
     return (
         gammaln((dof + D) / 2)
         - gammaln(dof / 2)
         - D / 2 * jnp.log(dof * math.pi)
-        - jnp.sum(jnp.log(jnp.diag(L)))
-        - (dof + D) / 2 * jnp.log1p(jnp.sum(white**2, axis=0) / dof)
+        - linalg.small_logdet(L)
+        - (dof + D) / 2 * jnp.log1p(jnp.sum(white**2, axis=-1) / dof)
     )
 
 
@@ -161,7 +172,7 @@ def sample_assignments(
     alone = niw_posterior(prior, W, jnp.arange(H))
     new_mu, new_Sigma = sample_niw(key_candidates, alone)
     all_mu, all_Sigma = jnp.concatenate([mu, new_mu]), jnp.concatenate([Sigma, new_Sigma])
-    log_density = log_normal(W, all_mu, all_Sigma)
+    log_density = log_normal(W[:, None], all_mu, all_Sigma)
     log_open = jnp.log(alpha) + log_new_cluster(prior, W)
     gumbel = jax.random.gumbel(key_choice, (H, H), W.dtype)
 
@@ -188,7 +199,8 @@ def sample_concentration(
     H = z.shape[0]
     K = jnp.sum(counts(z) > 0)
     key_eta, key_pick, key_alpha = jax.random.split(key, 3)
-    log_eta = jnp.log(jax.random.beta(key_eta, alpha + 1, jnp.asarray(H, alpha.dtype), dtype=alpha.dtype))
+    # -log of a Beta(a, H) variate is a sum of H exponentials with rates a, a + 1, ..., a + H - 1.
+    log_eta = -jnp.sum(jax.random.exponential(key_eta, (H,), alpha.dtype) / (alpha + 1 + jnp.arange(H)))
     odds = (shape + K - 1) / (H * (rate - log_eta))
     larger = jax.random.uniform(key_pick, dtype=alpha.dtype) < odds / (1 + odds)
     return jax.random.gamma(key_alpha, shape + K - 1 + larger, dtype=alpha.dtype) / (rate - log_eta)

@@ -64,7 +64,9 @@ def numeric(name: str, values: Any, ndim: int) -> np.ndarray:
     """A float array of ``ndim`` dimensions."""
     if hasattr(values, "toarray"):
         values = values.toarray()
-    array = np.asarray(values)
+    array = np.ma.filled(values.astype(float), np.nan) if np.ma.isMaskedArray(values) else np.asarray(values)
+    if array.dtype.kind in "mM":
+        raise TypeError(f"{name} must hold numbers, got dates or times ({array.dtype})")
     if array.dtype == object or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
         try:
             array = array.astype(float)

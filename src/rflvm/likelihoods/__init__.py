@@ -31,7 +31,7 @@ def get(likelihood: str | Likelihood) -> Likelihood:
         return likelihood
     if likelihood == Binomial.name:
         raise ValueError("binomial needs its number of trials: pass likelihoods.Binomial(trials=...)")
-    if likelihood not in _BY_NAME:
+    if not isinstance(likelihood, str) or likelihood not in _BY_NAME:
         raise ValueError(
             f"unknown likelihood {likelihood!r}: expected one of {', '.join(sorted(_BY_NAME))}, "
             "or an object such as likelihoods.Binomial(trials=10)"

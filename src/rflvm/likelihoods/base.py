@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -113,9 +114,15 @@ class Logistic(Likelihood):
         return a * f - b * softplus(f)
 
 
-def softplus(f: Float[Array, ...]) -> Float[Array, ...]:
-    """log(1 + e^f) without overflow."""
+@jax.custom_jvp
+def softplus(f: Float[Array, "*S"]) -> Float[Array, "*S"]:
+    """log(1 + e^f) without overflow; its derivative is the sigmoid, also at 0."""
     return jnp.maximum(f, 0) + jnp.log1p(jnp.exp(-jnp.abs(f)))
+
+
+@softplus.defjvp
+def _softplus_jvp(primals, tangents):
+    return softplus(primals[0]), jax.nn.sigmoid(primals[0]) * tangents[0]
 
 
 def sum_observed(values: Float[Array, "N J"], mask: Bool[Array, "N J"] | None, axis: int | None = None) -> Array:

@@ -88,7 +88,7 @@ class NegativeBinomial(Logistic):
         return {"r": r, "h": h}
 
 
-def sample_crt(key: Array, y: Float[Array, ...], r: Float[Array, ...]) -> Float[Array, ...]:
+def sample_crt(key: Array, y: Float[Array, "..."], r: Float[Array, "..."]) -> Float[Array, "..."]:
     """Number of tables of y customers: sum over i = 1..y of Bernoulli(r / (r + i - 1)), exactly.
 
     The first customers are tossed one by one. After them the probabilities fall with i, so the

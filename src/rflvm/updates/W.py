@@ -31,7 +31,7 @@ N_LEAPFROG = 5
 
 def log_prior(W: Float[Array, "H D"], state: State) -> Float[Array, ""]:
     """log p(W | z, mu, Sigma)."""
-    return jnp.take_along_axis(spectral.log_normal(W, state.mu, state.Sigma), state.z[:, None], axis=1).sum()
+    return spectral.log_normal(W, state.mu[state.z], state.Sigma[state.z]).sum()
 
 
 def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
@@ -75,7 +75,7 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
     H, likelihood = model.H, model.likelihood
     key_proposal, key_accept = jax.random.split(key)
     noise = jax.random.normal(key_proposal, state.W.shape, state.W.dtype)
-    proposals = state.mu[state.z] + jnp.einsum("hde,he->hd", jnp.linalg.cholesky(state.Sigma[state.z]), noise)
+    proposals = spectral.from_noise(noise, state.mu[state.z], state.Sigma[state.z])
     log_u = jnp.log(jax.random.uniform(key_accept, (H,), state.W.dtype))
 
     def log_lik(F):

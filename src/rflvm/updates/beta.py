@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from .. import hmc, linalg, polyagamma
 from ..features import features
 from ..likelihoods import Gaussian, Logistic
-from ..model import Data, Model, State, regression
+from ..model import Data, Model, State, coefficients, regression
 from .tuning import Tuning
 
 N_LEAPFROG = 6
@@ -39,16 +39,14 @@ def _conjugate(key, state, data, model, tuning):
     likelihood = model.likelihood
     assert isinstance(likelihood, Gaussian)
     key_sigma2, key_beta = jax.random.split(key)
-    fit = regression(state.X, state.W, data, model)
+    fit = regression(features(state.X, state.W), data, model)
     aN = likelihood.a0 + fit.n / 2
     bN = likelihood.b0 + (fit.yy - jnp.sum(fit.half**2, axis=0)) / 2
     sigma2 = bN / jax.random.gamma(key_sigma2, aN, dtype=aN.dtype)
     white = fit.half + jnp.sqrt(sigma2) * jax.random.normal(key_beta, fit.half.shape, fit.half.dtype)
-    if data.mask is None:
-        beta = linalg.solve_lower_transposed(fit.L, white)
-    else:
-        beta = linalg.solve_lower_transposed(fit.L, white.T[..., None])[..., 0].T
-    return state._replace(beta=beta, theta={"sigma2": sigma2}), Info(jnp.ones_like(sigma2), fit.jitter)
+    return state._replace(beta=coefficients(fit.L, white), theta={"sigma2": sigma2}), Info(
+        jnp.ones_like(sigma2), fit.jitter
+    )
 
 
 def _polya_gamma(key, state, data, model, tuning):
@@ -58,10 +56,7 @@ def _polya_gamma(key, state, data, model, tuning):
     Phi = features(state.X, state.W)
     psi = Phi @ state.beta + data.offset[:, None]
     a, b = likelihood.exponents(data.Y, state.theta, data.trials)
-    if likelihood.unit_shape:
-        omega = polyagamma.sample_one(key_omega, psi)
-    else:
-        omega = polyagamma.sample(key_omega, b, psi)
+    omega = polyagamma.sample_one(key_omega, psi) if likelihood.unit_shape else polyagamma.sample(key_omega, b, psi)
     kappa = a - b / 2
     if data.mask is not None:
         omega, kappa = jnp.where(data.mask, omega, 0), jnp.where(data.mask, kappa, 0)

@@ -1,0 +1,36 @@
+"""Shapes in annotations are checked while the tests run, and `x64` runs a test in double precision."""
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import jax
+import pytest
+from jaxtyping import install_import_hook
+
+# The joint tests run thousands of small problems under vmap, which makes many batched LAPACK calls at once.
+# jaxlib's calls wait for the thread pool they run on, and as many at once as there are threads would wait
+# forever; the sampler itself never makes two at once. NPROC is the size of that pool.
+os.environ.setdefault("NPROC", "32")
+
+# Modules a user enters by: they check their own arguments, with better messages, and the tests of
+# those messages must get past the annotations.
+DOORS = {"rflvm.cli", "rflvm.estimator", "rflvm.gibbs", "rflvm.likelihoods.custom"}
+
+_spec = find_spec("rflvm")
+assert _spec is not None
+assert _spec.origin is not None
+_package = Path(_spec.origin).parent
+_modules = {
+    ".".join(path.relative_to(_package.parent).with_suffix("").parts)
+    for path in _package.rglob("*.py")
+    if path.stem != "__init__"
+}
+install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+
+@pytest.fixture
+def x64():
+    """Double precision."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,189 @@
+"""Geweke's joint test of the whole sampler, run as many short independent chains.
+
+Each chain starts at a draw of (unknowns, table) from the prior and alternates one Gibbs sweep given
+the table with a new table given the unknowns. If every block leaves its conditional invariant, the
+pair still has the prior law after any number of rounds, so the final draws of the chains, which are
+independent of each other, must look like fresh draws from the prior. Small errors of a block add up
+over the rounds. Compared by two-sample Kolmogorov-Smirnov tests on many functions of the pair, with
+a Bonferroni correction: a correct sampler is rejected with probability ``FALSE_ALARM``.
+"""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.custom_batching import custom_vmap
+from scipy import stats
+
+from rflvm import likelihoods, polyagamma, spectral
+from rflvm.gibbs import Moves, sweep
+from rflvm.model import Data, Model, Prior, log_likelihood, predictor, sample_data, sample_prior
+from rflvm.updates.tuning import Tuning
+
+FALSE_ALARM = 1e-3
+N, J, D, H = 6, 3, 2, 3
+N_COLUMNS = {"multinomial": J - 1}
+PRIOR = Prior(nu0=5.0, Psi0=3.0, alpha_shape=2.0, alpha_rate=1.0, beta_scale=1.0, bias_scale=0.7)
+
+FAMILIES = {
+    "gaussian-marginal": likelihoods.Gaussian(marginal=True, a0=3.0, b0=2.0),
+    "gaussian": likelihoods.Gaussian(marginal=False, a0=3.0, b0=2.0),
+    "poisson": likelihoods.Poisson(),
+    "bernoulli": likelihoods.Bernoulli(),
+    "binomial": likelihoods.Binomial(trials=np.array([2, 5, 9])),
+    "negative-binomial": likelihoods.NegativeBinomial(a0=2.0, b0=4.0, g0=2.0),
+    "multinomial": likelihoods.Multinomial(),
+}
+
+
+def model_for(likelihood: likelihoods.Likelihood) -> Model:
+    return Model(likelihood, D, H, PRIOR)
+
+
+def design_for(likelihood: likelihoods.Likelihood) -> Data:
+    """Masks and offsets on: four cells are missing, every row has its own offset."""
+    observed = np.ones((N, J), bool)
+    observed[[0, 2, 4, 5], [1, 0, 2, 1]] = False
+    Y = np.tile([3.0, 4.0, 2.0], (N, 1)) if likelihood.name == "multinomial" else np.zeros((N, J))
+    cells, counted, trials = likelihood.encode(Y, observed)
+    offset = np.linspace(-0.6, 0.6, N)
+    return Data(
+        jnp.asarray(cells, float), jnp.asarray(counted), jnp.asarray(offset),
+        None if trials is None else jnp.asarray(trials, float),
+    )  # fmt: skip
+
+
+def tuning_for(design: Data) -> Tuning:
+    """Any fixed values are valid; these accept often enough to move and seldom enough to test the decision."""
+    columns = design.Y.shape[1]
+    return Tuning(
+        X_step=jnp.asarray(0.7),
+        W_step=jnp.asarray(0.25),
+        beta_step=jnp.full(columns, 0.5),
+        curvature=jnp.linspace(0.5, 1.5, columns),
+        fitted=jnp.asarray(np.random.default_rng(0).normal(size=design.Y.shape)) * 0.5,
+    )
+
+
+def prior_draws(key, model: Model, design: Data, n: int):
+    """Independent draws of (unknowns, table)."""
+
+    def one(key):
+        key_state, key_data = jax.random.split(key)
+        state = sample_prior(key_state, model, N, design.Y.shape[1], jnp.float64)
+        return state, sample_data(key_data, state, design, model)
+
+    return jax.jit(jax.vmap(one))(jax.random.split(key, n))
+
+
+def chain_draws(key, model: Model, design: Data, n: int, rounds: int, moves: Moves):
+    """The last (unknowns, table) of n chains of alternating sweeps and tables."""
+    tuning = tuning_for(design)
+    axes = (0, Data(Y=0, mask=None, offset=None, trials=None if design.trials is None else 0))
+
+    def one_round(state, data, key):
+        key_sweep, key_data = jax.random.split(key)
+        state, _ = sweep(key_sweep, state, tuning, data, model, moves)
+        return state, sample_data(key_data, state, design, model)
+
+    @jax.jit
+    def run(pair, key):
+        def body(pair, key):
+            keys = jax.random.split(key, n)
+            return jax.vmap(one_round, in_axes=(*axes, 0), out_axes=axes)(*pair, keys), None
+
+        return lax.scan(body, pair, jax.random.split(key, rounds))[0]
+
+    key_start, key_run = jax.random.split(key)
+    state, data = prior_draws(key_start, model, design, n)
+    data = design._replace(Y=data.Y, trials=data.trials)
+    return run((state, data), key_run)
+
+
+def functions(state, data, model: Model, design: Data) -> dict[str, np.ndarray]:
+    """Functions of the pair, one value per chain."""
+
+    def one(state, Y, trials):
+        data = design._replace(Y=Y, trials=trials)
+        occupied = spectral.counts(state.z) > 0
+        F = predictor(state, data.offset)
+        counted = data.mask
+        out = {
+            "x": state.X[0, 0],
+            "x masked row": state.X[2, 1],
+            "|x|^2": jnp.sum(state.X**2),
+            "w": state.W[0, 0],
+            "|w|^2": jnp.sum(state.W**2),
+            "w last": state.W[-1, 1],
+            "clusters": occupied.sum() + 0.0,
+            "pairs together": jnp.sum(state.z[:, None] == state.z) + 0.0,
+            "alpha": state.alpha,
+            "mu of w": state.mu[state.z[0], 0],
+            "log |Sigma| of w": jnp.linalg.slogdet(state.Sigma[state.z[0]])[1],
+            "w - mu": jnp.sum((state.W - state.mu[state.z]) ** 2),
+            "beta": state.beta[0, 0],
+            "beta last": state.beta[-2, -1],
+            "intercept": state.beta[-1, 0],
+            "|beta|^2": jnp.sum(state.beta[:-1] ** 2),
+            "f": F[0, 0],
+            "|f|^2": jnp.sum(F**2),
+            "f masked": jnp.sum(jnp.where(counted, 0, F)),
+            "f along the offset": jnp.sum(data.offset[:, None] * F),
+            "y along the offset": jnp.sum(data.offset[:, None] * data.Y),
+            "fy": jnp.sum(jnp.where(counted, F * data.Y, 0)),
+            "xxy": jnp.sum(jnp.where(counted, data.Y, 0) * jnp.sum(state.X**2, 1)[:, None]),
+            "y": data.Y[1].sum(),
+            "|y|^2": jnp.sum(jnp.where(counted, data.Y, 0) ** 2),
+            "|x||w|": jnp.sum((state.X @ state.W.T) ** 2),
+            "log likelihood": log_likelihood(state, data, model),
+        }
+        for name, value in state.theta.items():
+            out[name] = value[0] if value.ndim else value
+            out["sum log " + name] = jnp.log(value).sum()
+        return out
+
+    axes = (0, 0, None if design.trials is None else 0)
+    values = jax.jit(jax.vmap(one, in_axes=axes))(state, data.Y, data.trials)
+    return {name: np.asarray(value) for name, value in values.items()}
+
+
+def flattened(draw):
+    """A Polya-gamma sampler that under vmap makes one call for all chains, with the first chain's key.
+
+    Its rejection queue is made for one long array; thousands of short ones under vmap would each
+    pay for a queue of their own.
+    """
+    flat = custom_vmap(draw)
+
+    @flat.def_vmap
+    def _(axis_size, in_batched, key, *arrays):
+        key = key[0] if in_batched[0] else key
+        spread = [a if batched else jnp.broadcast_to(a, (axis_size, *a.shape))
+                  for a, batched in zip(arrays, in_batched[1:], strict=True)]  # fmt: skip
+        return draw(key, *spread), True
+
+    return flat
+
+
+def p_values(likelihood, *, n=3000, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
+    """Bonferroni-corrected p-value of each function."""
+    one, general = flattened(polyagamma.sample_one), flattened(polyagamma.sample)
+    with (
+        jax.enable_x64(True),
+        mock.patch.object(polyagamma, "sample_one", one),
+        mock.patch.object(polyagamma, "sample", general),
+    ):
+        model, design = model_for(likelihood), design_for(likelihood)
+        key_chain, key_prior = jax.random.split(jax.random.key(seed))
+        chain = functions(*chain_draws(key_chain, model, design, n, rounds, moves), model, design)
+        prior = functions(*prior_draws(key_prior, model, design, n), model, design)
+    corrected = {}
+    for name, values in chain.items():
+        assert np.isfinite(values).all(), f"{name} is not finite in some chain"
+        _, p = stats.ks_2samp(values, prior[name], method="asymp")
+        corrected[name] = min(1.0, len(chain) * float(p))
+    return corrected

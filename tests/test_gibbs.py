@@ -1,0 +1,217 @@
+"""The engine: reproducible, indifferent to masked cells, interruptible, within its budget, safe on odd tables."""
+
+from __future__ import annotations
+
+import logging
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rflvm
+from rflvm import gibbs, likelihoods
+from rflvm.datasets import make_s_curve
+from rflvm.diagnostics import ess, rhat
+from rflvm.metrics import r2_affine
+from rflvm.model import predictor
+from rflvm.posterior import mean_latents
+
+SHORT = {"n_features": 6, "n_burnin": 4, "n_samples": 6}
+FAMILIES = {
+    "gaussian-marginal": likelihoods.Gaussian(),
+    "gaussian": likelihoods.Gaussian(marginal=False),
+    "poisson": likelihoods.Poisson(),
+    "bernoulli": likelihoods.Bernoulli(),
+    "binomial": likelihoods.Binomial(trials=4),
+    "negative-binomial": likelihoods.NegativeBinomial(),
+    "multinomial": likelihoods.Multinomial(),
+}
+
+
+def table(family):
+    rng = np.random.default_rng(0)
+    Y = {
+        "gaussian": rng.normal(size=(12, 5)),
+        "bernoulli": rng.integers(0, 2, size=(12, 5)),
+        "binomial": rng.integers(0, 5, size=(12, 5)),
+    }.get(family.name, rng.poisson(3, size=(12, 5)))
+    return Y.astype(float)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_masked_cells_have_no_influence_and_a_seed_repeats(name):
+    """Two runs whose tables differ in masked cells only are equal bit for bit."""
+    family = FAMILIES[name]
+    Y = table(family)
+    mask = np.random.default_rng(1).random(Y.shape) > 0.2
+    offset = np.linspace(-0.3, 0.3, len(Y))
+    other = np.where(mask, Y, np.where(Y > 0, 0.0, 1.0))
+    missing = np.where(mask, Y, np.nan)
+    first = rflvm.sample(Y, family, mask=mask, offset=offset, **SHORT)
+    for second in (
+        rflvm.sample(other, family, mask=mask, offset=offset, **SHORT),
+        rflvm.sample(missing, family, offset=offset, **SHORT),
+    ):
+        for quantity in first.arrays:
+            np.testing.assert_array_equal(first[quantity], second[quantity])
+    for values in first.arrays.values():
+        assert np.isfinite(values).all()
+
+
+def test_seeds_and_chains_differ_and_a_chain_does_not_depend_on_their_number():
+    Y = table(FAMILIES["poisson"])
+    two = rflvm.sample(Y, "poisson", n_chains=2, **SHORT)
+    one = rflvm.sample(Y, "poisson", n_chains=1, **SHORT)
+    other = rflvm.sample(Y, "poisson", seed=1, **SHORT)
+    np.testing.assert_array_equal(two["X"][0], one["X"][0])
+    assert not np.allclose(two["X"][0], two["X"][1])
+    assert not np.allclose(one["X"], other["X"])
+
+
+def test_thinning_keeps_every_kth_draw():
+    Y = table(FAMILIES["poisson"])
+    every, third = rflvm.sample(Y, "poisson", **SHORT), rflvm.sample(Y, "poisson", thin=3, **SHORT)
+    assert third.n_draws == 2
+    np.testing.assert_array_equal(third["X"], every["X"][:, 2::3])
+
+
+def test_beta_is_thinned_to_the_budget_and_this_is_logged(caplog):
+    Y = table(FAMILIES["poisson"])
+    whole = rflvm.sample(Y, "poisson", **SHORT)
+    assert whole.beta_thin == 1
+    one_beta = whole["beta"][0, 0].nbytes
+    budget = sum(values.nbytes for values in whole.arrays.values()) - 3 * one_beta
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        thinned = rflvm.sample(Y, "poisson", memory_budget=budget, **SHORT)
+    assert thinned.beta_thin == 2
+    assert sum(values.nbytes for values in thinned.arrays.values()) <= budget
+    np.testing.assert_array_equal(thinned["beta"], whole["beta"][:, ::2])
+    assert "every 2-th draw" in caplog.text
+
+
+def test_tuning_stops_after_burnin_and_is_recorded():
+    Y = table(FAMILIES["poisson"])
+    short = rflvm.sample(Y, "poisson", **SHORT)
+    longer = rflvm.sample(Y, "poisson", **(SHORT | {"n_samples": 12}))
+    for a, b in zip(short.tuning[0], longer.tuning[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(short["X"], longer["X"][:, :6])
+
+
+def test_progress_tells_every_sweep():
+    told = []
+    rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=told.append, **SHORT)
+    assert [p.sweep for p in told] == list(range(1, 11))
+    assert all(p.n_sweeps == 10 and p.n_burnin == 4 and np.isfinite(p.log_joint) for p in told)
+    assert all(p.sweeps_per_second > 0 for p in told)
+
+
+def test_progress_bar_shows_rate_and_log_joint(capsys):
+    rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=True, **SHORT)
+    err = capsys.readouterr().err
+    assert "sweep/s" in err
+    assert "log joint" in err
+
+
+def test_interrupt_keeps_the_draws_so_far(caplog):
+    Y = table(FAMILIES["poisson"])
+
+    def stop(progress):
+        if progress.sweep == 7:
+            raise KeyboardInterrupt
+
+    whole = rflvm.sample(Y, "poisson", **SHORT)
+    part = rflvm.sample(Y, "poisson", progress=stop, **SHORT)
+    assert part.interrupted
+    assert part.n_draws == 3
+    np.testing.assert_array_equal(part["X"], whole["X"][:, :3])
+    assert "interrupted" in caplog.text
+
+
+def test_interrupt_in_burnin_is_raised():
+    def stop(progress):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=stop, **SHORT)
+
+
+def test_numerical_trouble_names_the_block(monkeypatch):
+    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(np.float64(1.0)))  # noqa: E731
+    monkeypatch.setattr(gibbs.X, "step", broken)
+    shape_not_compiled_before = table(FAMILIES["poisson"])[:-1]
+    with pytest.raises(rflvm.NumericalError, match="block X"):
+        rflvm.sample(shape_not_compiled_before, "poisson", **SHORT)
+
+
+def test_global_state_is_left_alone():
+    before = jax.config.read("jax_enable_x64"), np.random.get_state()[1].copy()  # noqa: NPY002
+    rflvm.sample(table(FAMILIES["poisson"]), "poisson", **SHORT)
+    assert jax.config.read("jax_enable_x64") == before[0]
+    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+
+
+def test_single_precision():
+    draws = rflvm.sample(table(FAMILIES["poisson"]), "poisson", dtype="float32", **SHORT)
+    assert draws["X"].dtype == np.float32
+    assert np.isfinite(draws["beta"]).all()
+
+
+@pytest.mark.parametrize("likelihood", ["poisson", "negative_binomial"])
+def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood):
+    Y = table(FAMILIES["poisson"])
+    Y[:, 0], Y[:, 1], Y[:, 2] = 0, 7, np.random.default_rng(0).poisson(1e6, len(Y))
+    draws = rflvm.sample(Y, likelihood, **(SHORT | {"n_burnin": 30}))
+    for values in draws.arrays.values():
+        assert np.isfinite(values).all()
+    last = draws.states[0]
+    with jax.enable_x64(True):
+        F = predictor(last, np.zeros(len(Y)))
+        mean = np.asarray(draws.model.likelihood.mean(F, last.theta))
+    np.testing.assert_allclose(mean[:, 2], Y[:, 2], rtol=0.05)
+
+
+@pytest.mark.parametrize(("shape", "n_latent"), [((1, 5), 1), ((12, 1), 2)], ids=["a single row", "a single column"])
+def test_smallest_tables_are_fitted(shape, n_latent):
+    draws = rflvm.sample(np.ones(shape), "poisson", n_latent=n_latent, **SHORT)
+    for values in draws.arrays.values():
+        assert np.isfinite(values).all()
+
+
+def test_map_latents_and_the_papers_frequencies():
+    Y = table(FAMILIES["poisson"])
+    draws = rflvm.sample(Y, "poisson", latents="map", frequencies="prior", **SHORT)
+    assert np.isfinite(draws["log_joint"]).all()
+    with pytest.raises(ValueError, match="marginal=False"):
+        rflvm.sample(table(FAMILIES["gaussian"]), FAMILIES["gaussian-marginal"], latents="map", **SHORT)
+
+
+def test_custom_family_equals_the_built_in_one():
+    """A Poisson written by the user makes the same draws as ours."""
+    Y = table(FAMILIES["poisson"])
+    custom = likelihoods.Custom(lambda y, f: y * f - jnp.exp(f))
+    start = np.random.default_rng(0).normal(size=(len(Y), 2))
+    ours = rflvm.sample(Y, "poisson", init=start, n_features=6, n_burnin=0, n_samples=1)
+    theirs = rflvm.sample(Y, custom, init=start, n_features=6, n_burnin=0, n_samples=1)
+    np.testing.assert_allclose(ours["X"], theirs["X"], atol=1e-3)
+
+
+def test_s_curve_is_recovered():
+    truth = make_s_curve(500, 100, emissions="poisson")
+    draws = rflvm.sample(truth.data, "poisson", n_features=100, n_burnin=100, n_samples=100)
+    assert r2_affine(truth.X, mean_latents(draws)) > 0.9
+
+
+def test_ess_and_rhat_know_independent_and_stuck_chains():
+    rng = np.random.default_rng(0)
+    independent = rng.normal(size=(4, 1000))
+    assert abs(ess(independent) / 4000 - 1) < 0.15
+    assert abs(rhat(independent) - 1) < 0.01
+    walk = np.zeros((4, 4000))
+    for t in range(1, 4000):
+        walk[:, t] = 0.9 * walk[:, t - 1] + rng.normal(size=4)
+    assert abs(ess(walk) / (16000 * (1 - 0.9) / (1 + 0.9)) - 1) < 0.25
+    stuck = independent + np.arange(4)[:, None] * 10
+    assert ess(stuck) < 10
+    assert rhat(stuck) > 3

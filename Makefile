@@ -16,7 +16,7 @@ demo: $(STAMP)
 	$(VENV)/bin/python examples/s_curve.py
 
 test: $(STAMP)
-	$(VENV)/bin/python -m pytest -n 2 --dist loadfile
+	$(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 test-long: $(STAMP)
 	$(VENV)/bin/python -m pytest -n 2 -m long

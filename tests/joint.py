@@ -69,19 +69,20 @@ def tuning_for(design: Data) -> Tuning:
     )
 
 
-def prior_draws(key, model: Model, design: Data, n: int):
-    """Independent draws of (unknowns, table)."""
+def prior_sampler(model: Model, design: Data):
+    """A compiled function that makes independent draws of (unknowns, table) from keys."""
 
     def one(key):
         key_state, key_data = jax.random.split(key)
         state = sample_prior(key_state, model, N, design.Y.shape[1], jnp.float64)
         return state, sample_data(key_data, state, design, model)
 
-    return jax.jit(jax.vmap(one))(jax.random.split(key, n))
+    return jax.jit(jax.vmap(one))
 
 
-def chain_draws(key, model: Model, design: Data, n: int, rounds: int, moves: Moves):
-    """The last (unknowns, table) of n chains of alternating sweeps and tables."""
+def chain_draws(key, state, data: Data, model: Model, design: Data, rounds: int, moves: Moves):
+    """The last (unknowns, table) of chains of alternating sweeps and tables, one per starting pair."""
+    n = state.alpha.shape[0]
     tuning = tuning_for(design)
     axes = (0, Data(Y=0, mask=None, offset=None, trials=None if design.trials is None else 0))
 
@@ -98,14 +99,11 @@ def chain_draws(key, model: Model, design: Data, n: int, rounds: int, moves: Mov
 
         return lax.scan(body, pair, jax.random.split(key, rounds))[0]
 
-    key_start, key_run = jax.random.split(key)
-    state, data = prior_draws(key_start, model, design, n)
-    data = design._replace(Y=data.Y, trials=data.trials)
-    return run((state, data), key_run)
+    return run((state, design._replace(Y=data.Y, trials=data.trials)), key)
 
 
-def functions(state, data, model: Model, design: Data) -> dict[str, np.ndarray]:
-    """Functions of the pair, one value per chain."""
+def functions(model: Model, design: Data):
+    """A compiled function from pairs to a dict of functions of them, one value per chain."""
 
     def one(state, Y, trials):
         data = design._replace(Y=Y, trials=trials)
@@ -147,8 +145,7 @@ def functions(state, data, model: Model, design: Data) -> dict[str, np.ndarray]:
         return out
 
     axes = (0, 0, None if design.trials is None else 0)
-    values = jax.jit(jax.vmap(one, in_axes=axes))(state, data.Y, data.trials)
-    return {name: np.asarray(value) for name, value in values.items()}
+    return jax.jit(jax.vmap(one, in_axes=axes))
 
 
 def flattened(draw):
@@ -169,7 +166,7 @@ def flattened(draw):
     return flat
 
 
-def p_values(likelihood, *, n=3000, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
+def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
     """Bonferroni-corrected p-value of each function."""
     one, general = flattened(polyagamma.sample_one), flattened(polyagamma.sample)
     with (
@@ -178,9 +175,13 @@ def p_values(likelihood, *, n=3000, rounds=20, seed=0, moves=Moves()) -> dict[st
         mock.patch.object(polyagamma, "sample", general),
     ):
         model, design = model_for(likelihood), design_for(likelihood)
-        key_chain, key_prior = jax.random.split(jax.random.key(seed))
-        chain = functions(*chain_draws(key_chain, model, design, n, rounds, moves), model, design)
-        prior = functions(*prior_draws(key_prior, model, design, n), model, design)
+        draw, evaluate = prior_sampler(model, design), functions(model, design)
+        key_start, key_run, key_prior = jax.random.split(jax.random.key(seed), 3)
+        start = draw(jax.random.split(key_start, n))
+        state, data = chain_draws(key_run, *start, model, design, rounds, moves)
+        chain = jax.device_get(evaluate(state, data.Y, data.trials))
+        state, data = draw(jax.random.split(key_prior, n))
+        prior = jax.device_get(evaluate(state, data.Y, data.trials))
     corrected = {}
     for name, values in chain.items():
         assert np.isfinite(values).all(), f"{name} is not finite in some chain"

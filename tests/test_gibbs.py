@@ -167,7 +167,7 @@ def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood):
         assert np.isfinite(values).all()
     last = draws.states[0]
     with jax.enable_x64(True):
-        F = predictor(last, np.zeros(len(Y)))
+        F = predictor(last, jnp.zeros(len(Y)))
         mean = np.asarray(draws.model.likelihood.mean(F, last.theta))
     np.testing.assert_allclose(mean[:, 2], Y[:, 2], rtol=0.05)
 

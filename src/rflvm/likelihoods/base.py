@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 Theta = dict[str, Array]
@@ -68,7 +69,7 @@ class Likelihood:
         """Draw y given f."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample")
 
-    def sample_theta(self, key: Array, J: int, dtype: jnp.dtype) -> Theta:
+    def sample_theta(self, key: Array, J: int, dtype: DTypeLike) -> Theta:
         """Draw the family's own parameters from their prior."""
         return {}
 

@@ -10,6 +10,7 @@ a Bonferroni correction: a correct sampler is rejected with probability ``FALSE_
 
 from __future__ import annotations
 
+from typing import Any
 from unittest import mock
 
 import jax
@@ -84,7 +85,8 @@ def chain_draws(key, state, data: Data, model: Model, design: Data, rounds: int,
     """The last (unknowns, table) of chains of alternating sweeps and tables, one per starting pair."""
     n = state.alpha.shape[0]
     tuning = tuning_for(design)
-    axes = (0, Data(Y=0, mask=None, offset=None, trials=None if design.trials is None else 0))
+    batched: Any = Data(*(None,) * 4)._replace(Y=0, trials=None if design.trials is None else 0)
+    axes = (0, batched)
 
     def one_round(state, data, key):
         key_sweep, key_data = jax.random.split(key)
@@ -95,7 +97,7 @@ def chain_draws(key, state, data: Data, model: Model, design: Data, rounds: int,
     def run(pair, key):
         def body(pair, key):
             keys = jax.random.split(key, n)
-            return jax.vmap(one_round, in_axes=(*axes, 0), out_axes=axes)(*pair, keys), None
+            return jax.vmap(one_round, in_axes=(*axes, 0), out_axes=axes)(pair[0], pair[1], keys), None
 
         return lax.scan(body, pair, jax.random.split(key, rounds))[0]
 
@@ -109,7 +111,7 @@ def functions(model: Model, design: Data):
         data = design._replace(Y=Y, trials=trials)
         occupied = spectral.counts(state.z) > 0
         F = predictor(state, data.offset)
-        counted = data.mask
+        counted = jnp.asarray(data.mask)
         out = {
             "x": state.X[0, 0],
             "x masked row": state.X[2, 1],
@@ -177,14 +179,14 @@ def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[st
         model, design = model_for(likelihood), design_for(likelihood)
         draw, evaluate = prior_sampler(model, design), functions(model, design)
         key_start, key_run, key_prior = jax.random.split(jax.random.key(seed), 3)
-        start = draw(jax.random.split(key_start, n))
-        state, data = chain_draws(key_run, *start, model, design, rounds, moves)
+        state, data = draw(jax.random.split(key_start, n))
+        state, data = chain_draws(key_run, state, data, model, design, rounds, moves)
         chain = jax.device_get(evaluate(state, data.Y, data.trials))
         state, data = draw(jax.random.split(key_prior, n))
         prior = jax.device_get(evaluate(state, data.Y, data.trials))
     corrected = {}
     for name, values in chain.items():
         assert np.isfinite(values).all(), f"{name} is not finite in some chain"
-        _, p = stats.ks_2samp(values, prior[name], method="asymp")
-        corrected[name] = min(1.0, len(chain) * float(p))
+        test: Any = stats.ks_2samp(values, prior[name], method="asymp")
+        corrected[name] = min(1.0, len(chain) * test.pvalue)
     return corrected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,9 @@ from rflvm.metrics import r2_affine
 from rflvm.model import predictor
 from rflvm.posterior import mean_latents
 
-SHORT = {"n_features": 6, "n_burnin": 4, "n_samples": 6}
+SHORT: dict[str, Any] = {"n_features": 6, "n_burnin": 4, "n_samples": 6}
+LONGER: dict[str, Any] = SHORT | {"n_samples": 12}
+MORE_BURNIN: dict[str, Any] = SHORT | {"n_burnin": 30}
 FAMILIES = {
     "gaussian-marginal": likelihoods.Gaussian(),
     "gaussian": likelihoods.Gaussian(marginal=False),
@@ -93,7 +96,7 @@ def test_beta_is_thinned_to_the_budget_and_this_is_logged(caplog):
 def test_tuning_stops_after_burnin_and_is_recorded():
     Y = table(FAMILIES["poisson"])
     short = rflvm.sample(Y, "poisson", **SHORT)
-    longer = rflvm.sample(Y, "poisson", **(SHORT | {"n_samples": 12}))
+    longer = rflvm.sample(Y, "poisson", **LONGER)
     for a, b in zip(short.tuning[0], longer.tuning[0], strict=True):
         np.testing.assert_array_equal(a, b)
     np.testing.assert_array_equal(short["X"], longer["X"][:, :6])
@@ -138,7 +141,7 @@ def test_interrupt_in_burnin_is_raised():
 
 
 def test_numerical_trouble_names_the_block(monkeypatch):
-    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(np.float64(1.0)))  # noqa: E731
+    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(jnp.ones(())))  # noqa: E731
     monkeypatch.setattr(gibbs.X, "step", broken)
     shape_not_compiled_before = table(FAMILIES["poisson"])[:-1]
     with pytest.raises(rflvm.NumericalError, match="block X"):
@@ -146,10 +149,10 @@ def test_numerical_trouble_names_the_block(monkeypatch):
 
 
 def test_global_state_is_left_alone():
-    before = jax.config.read("jax_enable_x64"), np.random.get_state()[1].copy()  # noqa: NPY002
+    before = jax.config.read("jax_enable_x64"), repr(np.random.get_state())  # noqa: NPY002
     rflvm.sample(table(FAMILIES["poisson"]), "poisson", **SHORT)
     assert jax.config.read("jax_enable_x64") == before[0]
-    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
+    assert repr(np.random.get_state()) == before[1]  # noqa: NPY002
 
 
 def test_single_precision():
@@ -162,7 +165,7 @@ def test_single_precision():
 def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood):
     Y = table(FAMILIES["poisson"])
     Y[:, 0], Y[:, 1], Y[:, 2] = 0, 7, np.random.default_rng(0).poisson(1e6, len(Y))
-    draws = rflvm.sample(Y, likelihood, **(SHORT | {"n_burnin": 30}))
+    draws = rflvm.sample(Y, likelihood, **MORE_BURNIN)
     for values in draws.arrays.values():
         assert np.isfinite(values).all()
     last = draws.states[0]

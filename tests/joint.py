@@ -85,8 +85,9 @@ def chain_draws(key, state, data: Data, model: Model, design: Data, rounds: int,
     """The last (unknowns, table) of chains of alternating sweeps and tables, one per starting pair."""
     n = state.alpha.shape[0]
     tuning = tuning_for(design)
-    batched: Any = Data(*(None,) * 4)._replace(Y=0, trials=None if design.trials is None else 0)
-    axes = (0, batched)
+    nothing: Any = None
+    over_tables: Any = Data(nothing, None, nothing, None)._replace(Y=0, trials=None if design.trials is None else 0)
+    axes = (0, over_tables)
 
     def one_round(state, data, key):
         key_sweep, key_data = jax.random.split(key)

@@ -16,6 +16,7 @@ def test_joint_law_is_invariant(name):
     assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
 
 
+@pytest.mark.long
 def test_joint_law_is_invariant_with_the_papers_frequency_move():
     """False-alarm rate 1e-3."""
     p = p_values(FAMILIES["poisson"], moves=Moves(frequencies="prior"))

@@ -75,6 +75,7 @@ def adapt(tuning: Tuning, t: Array, state: State, infos: dict[str, Any], data: D
 
 compiled_sweep = jax.jit(sweep, static_argnames=("model", "moves"))
 compiled_adapt = jax.jit(adapt, static_argnames="model")
+compiled_initial_tuning = jax.jit(initial_tuning, static_argnames="model")
 _log_joint = jax.jit(log_joint, static_argnames="model")
 
 
@@ -154,7 +155,8 @@ def sample(
     """
     family = likelihoods.get(likelihood)
     D, H = validation.check_dimensions(n_latent, n_features)
-    run = validation.check_run(n_samples, n_burnin, thin, n_chains)
+    run = validation.check_run(n_samples, n_burnin, thin)
+    chain_count = validation.check_integer("n_chains", n_chains, 1)
     validation.check_choice("latents", latents, ("sample", "map"))
     validation.check_choice("frequencies", frequencies, ("hmc", "prior"))
     validation.check_choice("dtype", dtype, ("float32", "float64"))
@@ -165,18 +167,9 @@ def sample(
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     with jax.enable_x64(dtype == "float64"):
         data = validation.to_device(table, dtype)
-        recorder = Recorder(state_shapes(data, model), run["n_chains"], run["n_samples"] // run["thin"], memory_budget)
-        chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(run["n_chains"])]
-        return _run(
-            chains,
-            data,
-            Moves(latents, frequencies),
-            _reporter(progress),
-            recorder,
-            n_samples=run["n_samples"],
-            n_burnin=run["n_burnin"],
-            thin=run["thin"],
-        )
+        recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
+        chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(chain_count)]
+        return _run(chains, data, Moves(latents, frequencies), _reporter(progress), recorder, **run)
 
 
 class Chain:
@@ -185,7 +178,7 @@ class Chain:
     def __init__(self, key: Array, data: Data, model: Model, X0: np.ndarray | None):
         self.key, self.model = key, model
         self.state = initial.start(jax.random.fold_in(key, 0), data, model, X0)
-        self.tuning = initial_tuning(self.state, data, model)
+        self.tuning = compiled_initial_tuning(self.state, data, model)
         self.info_sum: dict[str, Any] = {}
 
     def advance(self, t: int, burnin: bool, data: Data, moves: Moves) -> None:
@@ -204,8 +197,9 @@ class Chain:
         return float(_log_joint(self.state, data, self.model))
 
     def _raise_if_broken(self, t: int, infos: dict[str, Any]) -> None:
-        for name in ("W", "X", "beta", "alpha"):
-            if not np.isfinite(np.asarray(getattr(self.state, name))).all():
+        for name in ("alpha", "W", "X", "theta", "beta"):
+            values = jax.tree.leaves(getattr(self.state, name))
+            if not all(np.isfinite(np.asarray(value)).all() for value in values):
                 raise NumericalError(
                     f"block {name} gave numbers that are not finite in sweep {t} (Cholesky jitter in block beta: "
                     f"{float(infos['beta'].jitter):.1e}); rescale the data or check for extreme values"

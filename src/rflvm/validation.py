@@ -38,13 +38,12 @@ def check_integer(name: str, value: Any, least: int) -> int:
     return number
 
 
-def check_run(n_samples: Any, n_burnin: Any, thin: Any, n_chains: Any) -> dict[str, int]:
+def check_run(n_samples: Any, n_burnin: Any, thin: Any) -> dict[str, int]:
     """The lengths of a run."""
     run = {
         "n_samples": check_integer("n_samples", n_samples, 1),
         "n_burnin": check_integer("n_burnin", n_burnin, 0),
         "thin": check_integer("thin", thin, 1),
-        "n_chains": check_integer("n_chains", n_chains, 1),
     }
     if run["thin"] > run["n_samples"]:
         raise ValueError(f"thin = {thin} keeps no draw of n_samples = {n_samples}: thin must not exceed n_samples")

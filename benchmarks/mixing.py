@@ -19,7 +19,7 @@ from rflvm.datasets import make_s_curve
 from rflvm.diagnostics import ess, rhat
 
 LAGS = (0.5, 1.0, 2.0)
-N_CHAINS, N_BURNIN, N_SAMPLES = 4, 300, 600
+N_CHAINS, N_BURNIN, N_SAMPLES = 4, 200, 300
 MOVES: tuple[Literal["hmc", "prior"], ...] = ("hmc", "prior")
 
 

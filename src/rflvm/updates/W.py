@@ -26,7 +26,7 @@ from ..likelihoods.base import sum_observed
 from ..model import Data, Model, State, is_marginal, log_evidence, log_prior_beta
 from .tuning import Tuning
 
-N_LEAPFROG = 5
+N_LEAPFROG = 3
 
 
 def log_prior(W: Float[Array, "H D"], state: State) -> Float[Array, ""]:
@@ -50,24 +50,25 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     def surrogate(W):
         Phi = features(state.X, W)
         L, _ = linalg.cholesky(s * (Phi.T @ Phi) + precision)
-        Q = linalg.solve_lower(L, Phi.T)  # columns L^{-1} phi_n
-        return L, Q, s * (Q @ fitted)  # the last is L'm
+        inverse = linalg.solve_lower(L, jnp.eye(L.shape[0], dtype=L.dtype))
+        Q = inverse @ Phi.T  # columns L^{-1} phi_n
+        return L, inverse, Q, s * (Q @ fitted)  # the last is L'm
 
-    L, _, centre = surrogate(state.W)
+    L, _, _, centre = surrogate(state.W)
     u = L.T @ state.beta - centre
 
     def log_density(W):
-        L, Q, centre = surrogate(W)
+        L, inverse, Q, centre = surrogate(W)
         v = centre + u  # L'beta
         cells = model.likelihood.log_factor(data.Y, Q.T @ v + data.offset[:, None], state.theta, data.trials)
-        beta = linalg.solve_lower_transposed(L, v)
+        beta = inverse.T @ v
         log_jacobian = -beta.shape[1] * jnp.log(jnp.diagonal(L)).sum()
         log_beta = log_prior_beta(beta, state.theta, model).sum()
         return sum_observed(cells, data.mask) + log_beta + log_jacobian + log_prior(W, state)
 
     W, info = hmc.step(key, state.W, log_density, tuning.W_step, N_LEAPFROG, one)
-    L, _, centre = surrogate(W)
-    return state._replace(W=W, beta=linalg.solve_lower_transposed(L, centre + u)), info
+    _, inverse, _, centre = surrogate(W)
+    return state._replace(W=W, beta=inverse.T @ (centre + u)), info
 
 
 def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:

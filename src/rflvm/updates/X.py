@@ -26,7 +26,7 @@ from ..model import Data, Model, State, is_marginal, log_evidence
 from .tuning import Tuning
 
 N_PROPOSALS = 2
-N_LEAPFROG = 6
+N_LEAPFROG = 4
 N_HALVINGS = 8
 
 

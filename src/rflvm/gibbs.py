@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from . import initial, likelihoods, validation
@@ -71,6 +72,11 @@ def adapt(tuning: Tuning, t: Array, state: State, infos: dict[str, Any], data: D
     for name, block in (("W", W), ("X", X), ("beta", beta)):
         tuning = block.adapt(tuning, infos[name], rate)
     return track(tuning, state, data, model, rate)
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
+    return threadpool_limits(1, user_api="blas")
 
 
 compiled_sweep = jax.jit(sweep, static_argnames=("model", "moves"))
@@ -165,7 +171,7 @@ def sample(
     model = Model(family, D, H, prior)
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
-    with jax.enable_x64(dtype == "float64"):
+    with jax.enable_x64(dtype == "float64"), one_blas_thread():
         data = validation.to_device(table, dtype)
         recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
         chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(chain_count)]

@@ -109,5 +109,5 @@ PLANTED = [
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.__name__)
 def test_planted_bug_is_caught(bug, monkeypatch):
-    p = p_values(bug(monkeypatch))
+    p = p_values(bug(monkeypatch), n=6000)
     assert min(p.values()) < FALSE_ALARM / 100, dict(sorted(p.items(), key=lambda item: item[1])[:5])

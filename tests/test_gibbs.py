@@ -141,7 +141,7 @@ def test_interrupt_in_burnin_is_raised():
 
 
 def test_numerical_trouble_names_the_block(monkeypatch):
-    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(jnp.ones(())))  # noqa: E731
+    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(jnp.ones(()), jnp.zeros(())))  # noqa: E731
     monkeypatch.setattr(gibbs.X, "step", broken)
     shape_not_compiled_before = table(FAMILIES["poisson"])[:-1]
     with pytest.raises(rflvm.NumericalError, match="block X"):
@@ -181,6 +181,27 @@ def test_smallest_tables_are_fitted(shape, n_latent):
     draws = rflvm.sample(np.ones(shape), "poisson", n_latent=n_latent, **SHORT)
     for values in draws.arrays.values():
         assert np.isfinite(values).all()
+
+
+def test_a_target_that_cannot_be_evaluated_names_the_block(monkeypatch):
+    """A factor that fails at every state would otherwise reject every proposal in silence."""
+    failing = lambda A: (jnp.full_like(A, jnp.nan), jnp.asarray(1e-2))  # noqa: E731
+    monkeypatch.setattr(gibbs.W.linalg, "cholesky", failing)
+    shape_not_compiled_before = table(FAMILIES["gaussian"])[:-1]
+    with pytest.raises(rflvm.NumericalError, match=r"block W.*jitter: 1\.0e-02"):
+        rflvm.sample(shape_not_compiled_before, "gaussian", **SHORT)
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "negative-binomial"])
+def test_polya_gamma_coefficients(name):
+    Y = table(FAMILIES[name])
+    mask = np.random.default_rng(1).random(Y.shape) > 0.2
+    other = np.where(mask, Y, 1 - np.minimum(Y, 1))
+    first, second = (
+        rflvm.sample(T, FAMILIES[name], mask=mask, coefficients="polya-gamma", **SHORT) for T in (Y, other)
+    )
+    np.testing.assert_array_equal(first["beta"], second["beta"])
+    assert np.isfinite(first["beta"]).all()
 
 
 def test_map_latents_and_the_papers_frequencies():

@@ -16,6 +16,21 @@ def test_joint_law_is_invariant(name):
     assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
 
 
+@pytest.mark.parametrize("name", ["bernoulli", "negative-binomial"])
+def test_joint_law_is_invariant_with_polya_gamma_augmentation(name):
+    """False-alarm rate 1e-3 per family."""
+    p = p_values(FAMILIES[name], moves=Moves(coefficients="polya-gamma"))
+    assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["binomial", "multinomial"])
+def test_joint_law_is_invariant_with_polya_gamma_augmentation_of_larger_shapes(name):
+    """False-alarm rate 1e-3 per family."""
+    p = p_values(FAMILIES[name], moves=Moves(coefficients="polya-gamma"))
+    assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
+
+
 @pytest.mark.long
 def test_joint_law_is_invariant_with_the_papers_frequency_move():
     """False-alarm rate 1e-3."""

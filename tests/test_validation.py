@@ -148,7 +148,7 @@ def test_thinning_may_not_exceed_the_number_of_samples():
     refuse(ValueError, "thin = 3 keeps no draw of n_samples = 2", thin=3)
 
 
-@pytest.mark.parametrize("name", ["latents", "frequencies", "dtype"])
+@pytest.mark.parametrize("name", ["latents", "frequencies", "coefficients", "dtype"])
 def test_choices_are_listed(name):
     refuse(ValueError, f"{name} must be one of '.*', '.*', got 'wrong'", **{name: "wrong"})
 
@@ -164,6 +164,10 @@ def test_binomial_by_name_says_what_it_needs():
 @pytest.mark.parametrize("likelihood", [3, None, ["poisson"], likelihoods.Poisson])
 def test_a_likelihood_that_is_neither_name_nor_object_is_refused(likelihood):
     refuse((TypeError, ValueError), "likelihood", likelihood=likelihood)
+
+
+def test_polya_gamma_needs_a_logistic_family():
+    refuse(ValueError, "logistic family, not poisson", likelihood="poisson", coefficients="polya-gamma")
 
 
 def test_the_map_of_latents_needs_the_coefficients():

@@ -3,7 +3,7 @@
 z, (mu, Sigma), alpha       the mixture over frequencies, Eqs. 8, 9 and 11
 W (with beta), scale        frequencies, in place of Eq. 10
 X                           latent positions
-theta, beta                 r and h; omega and beta, sigma^2 and beta, or HMC
+theta, beta                 r and h; sigma^2 and beta, or beta by HMC, in place of Eq. 14
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ logger = logging.getLogger(__name__)
 
 
 class Moves(NamedTuple):
-    """Which version of the two blocks that have several."""
+    """Which version of the blocks that have two: the default, and the paper's."""
 
     latents: Literal["sample", "map"] = "sample"
     frequencies: Literal["hmc", "prior"] = "hmc"
+    coefficients: Literal["hmc", "polya-gamma"] = "hmc"
 
     def blocks(self) -> dict[str, Callable]:
         """The steps of a sweep, in order."""
@@ -47,7 +48,7 @@ class Moves(NamedTuple):
             "scale": scale.step,
             "X": {"sample": X.step, "map": X.step_map}[self.latents],
             "theta": theta.step,
-            "beta": beta.step,
+            "beta": {"hmc": beta.step, "polya-gamma": beta.step_polya_gamma}[self.coefficients],
         }
 
 
@@ -112,6 +113,7 @@ def sample(
     prior: Prior = Prior(),
     latents: Literal["sample", "map"] = "sample",
     frequencies: Literal["hmc", "prior"] = "hmc",
+    coefficients: Literal["hmc", "polya-gamma"] = "hmc",
     progress: bool | Callable[[Progress], None] = False,
     memory_budget: float = 1e9,
     dtype: Literal["float32", "float64"] = "float64",
@@ -147,6 +149,10 @@ def sample(
         Sample X, or maximise it in every sweep as the paper does.
     frequencies : {"hmc", "prior"}
         How W moves: jointly with beta by HMC, or by the paper's proposals from the prior.
+    coefficients : {"hmc", "polya-gamma"}
+        How beta moves where it has no closed form: by HMC, or, for the Bernoulli, binomial,
+        negative binomial and multinomial families, by the paper's Polya-gamma augmentation.
+        (The Gaussian's beta is always drawn from its normal-inverse-gamma conditional.)
     progress : bool or callable
         Show a progress bar, or be called with a ``Progress`` after every sweep.
     memory_budget : float
@@ -165,17 +171,20 @@ def sample(
     chain_count = validation.check_integer("n_chains", n_chains, 1)
     validation.check_choice("latents", latents, ("sample", "map"))
     validation.check_choice("frequencies", frequencies, ("hmc", "prior"))
+    validation.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     validation.check_choice("dtype", dtype, ("float32", "float64"))
     table = validation.check_table(Y, family, mask, offset, D)
     X0 = validation.check_init(init, table.Y.shape[0], D)
     model = Model(family, D, H, prior)
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
+    if coefficients == "polya-gamma" and not isinstance(family, likelihoods.Logistic):
+        raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
     with jax.enable_x64(dtype == "float64"), one_blas_thread():
         data = validation.to_device(table, dtype)
         recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
         chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(chain_count)]
-        return _run(chains, data, Moves(latents, frequencies), _reporter(progress), recorder, **run)
+        return _run(chains, data, Moves(latents, frequencies, coefficients), _reporter(progress), recorder, **run)
 
 
 class Chain:
@@ -204,11 +213,12 @@ class Chain:
 
     def _raise_if_broken(self, t: int, infos: dict[str, Any]) -> None:
         for name in ("alpha", "W", "X", "theta", "beta"):
-            values = jax.tree.leaves(getattr(self.state, name))
+            values = jax.tree.leaves((getattr(self.state, name), getattr(infos[name], "value", 0.0)))
             if not all(np.isfinite(np.asarray(value)).all() for value in values):
+                jitter = max(float(infos[block].jitter) for block in ("W", "beta"))
                 raise NumericalError(
-                    f"block {name} gave numbers that are not finite in sweep {t} (Cholesky jitter in block beta: "
-                    f"{float(infos['beta'].jitter):.1e}); rescale the data or check for extreme values"
+                    f"block {name} gave numbers that are not finite in sweep {t} (largest Cholesky jitter: "
+                    f"{jitter:.1e}); rescale the data or check for extreme values"
                 )
 
 

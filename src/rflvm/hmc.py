@@ -18,9 +18,10 @@ TARGET_ACCEPTANCE = 0.8
 
 
 class Info(NamedTuple):
-    """Acceptance probability of the trajectory, per target."""
+    """Per target, the acceptance probability of the trajectory and the log density where it ended."""
 
     acceptance: Float[Array, "*J"]
+    value: Float[Array, "*J"]
 
 
 def step(
@@ -74,7 +75,7 @@ def step(
     u = jax.random.uniform(key_accept, values.shape, values.dtype)
     accept = jnp.log(u) < log_ratio
     chosen = jax.tree.map(lambda new, old: jnp.where(accept, new, old), q, position)
-    return chosen, Info(jnp.exp(jnp.minimum(log_ratio, 0)))
+    return chosen, Info(jnp.exp(jnp.minimum(log_ratio, 0)), jnp.where(accept, new_values, values))
 
 
 def adapt(step_size: Float[Array, "*J"], acceptance: Float[Array, "*J"], rate: Float[Array, ""]) -> Float[Array, "*J"]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from . import linalg
 from .features import features
-from .likelihoods.base import Logistic
+from .likelihoods import Gaussian, Logistic
 from .model import Data, Model, State, log_prior_beta, sample_prior
 
 _NEWTON_STEPS = 12
@@ -109,6 +109,6 @@ def start(key: Array, data: Data, model: Model, X: np.ndarray | None = None) -> 
     beta = jnp.zeros_like(state.beta).at[-1].set(jnp.asarray(intercepts(data, model), dtype))
     theta = {name: jnp.ones_like(value) for name, value in state.theta.items()}
     state = state._replace(X=jnp.asarray(X, dtype), beta=beta, theta=theta)
-    if model.likelihood.beta_update == "hmc":
+    if not isinstance(model.likelihood, Gaussian):
         beta = jax.jit(newton, static_argnums=3)(beta, state, data, model)
     return state._replace(beta=beta)

@@ -160,5 +160,5 @@ def test_maximisation_never_lowers_a_row_and_ends_at_a_zero_gradient(x64, name):
 
 def test_adaptation_of_the_step_stops_at_one_and_a_half(x64):
     _, _, _, tuning = problem("poisson", 1, np.zeros((1, D)))
-    new = block.adapt(tuning, block.Info(jnp.asarray(1.0)), jnp.asarray(100.0))
+    new = block.adapt(tuning, block.Info(jnp.asarray(1.0), jnp.zeros(())), jnp.asarray(100.0))
     assert float(new.X_step) == 1.5

@@ -41,11 +41,12 @@ def problem(family, y, J, theta, masked=True, trials=None):
     return Model(family, D, H, PRIOR), state, data, tuning
 
 
-@partial(jax.jit, static_argnums=(3, 5))
-def run(key, state, data, model, tuning, n_steps):
-    return jax.lax.scan(
-        lambda state, key: beta.step(key, state, data, model, tuning), state, jax.random.split(key, n_steps)
-    )
+@partial(jax.jit, static_argnums=(3, 5, 6))
+def run(key, state, data, model, tuning, n_steps, step=beta.step):
+    return jax.lax.scan(lambda state, key: step(key, state, data, model, tuning), state, jax.random.split(key, n_steps))
+
+
+both_steps = pytest.mark.parametrize("step", [beta.step, beta.step_polya_gamma])
 
 
 def assert_columns_follow(draws, log_lik, masked=True):
@@ -90,26 +91,29 @@ def test_gaussian_draws_follow_the_normal_inverse_gamma_posterior(x64, masked):
     assert (np.asarray(info.jitter) == 0).all()
 
 
-def test_bernoulli_chains_reach_the_exact_posterior(x64):
+@both_steps
+def test_bernoulli_chains_reach_the_exact_posterior(x64, step):
     y = np.array([1.0, 0, 0, 1, 1, 0])
     model, state, data, tuning = problem(likelihoods.Bernoulli(), y, 2_000, {})
-    state, _ = run(jax.random.key(1), state, data, model, tuning, 12)
+    state, _ = run(jax.random.key(1), state, data, model, tuning, 25, step)
     log_lik = lambda F, seen: np.sum(y[seen] * F - np.logaddexp(0, F), axis=1)  # noqa: E731
     assert_columns_follow(np.asarray(state.beta), log_lik)
 
 
-def test_binomial_chains_reach_the_exact_posterior(x64):
+@both_steps
+def test_binomial_chains_reach_the_exact_posterior(x64, step):
     y, trials = np.array([1.0, 0, 2, 4, 1, 0]), np.array([2.0, 0, 5, 9, 1, 3])
     model, state, data, tuning = problem(likelihoods.Binomial(trials=1), y, 2_000, {}, trials=trials)
-    state, _ = run(jax.random.key(2), state, data, model, tuning, 12)
+    state, _ = run(jax.random.key(2), state, data, model, tuning, 25, step)
     log_lik = lambda F, seen: np.sum(y[seen] * F - trials[seen] * np.logaddexp(0, F), axis=1)  # noqa: E731
     assert_columns_follow(np.asarray(state.beta), log_lik)
 
 
-def test_negative_binomial_chains_reach_the_exact_posterior_without_a_mask(x64):
+@both_steps
+def test_negative_binomial_chains_reach_the_exact_posterior_without_a_mask(x64, step):
     y, r = np.array([1.0, 0, 2, 6, 3, 0]), 1.7
     model, state, data, tuning = problem(likelihoods.NegativeBinomial(), y, 2_000, {"r": r}, masked=False)
-    state, _ = run(jax.random.key(3), state, data, model, tuning, 12)
+    state, _ = run(jax.random.key(3), state, data, model, tuning, 25, step)
     log_lik = lambda F, seen: np.sum(np.log(expit(F)) * y + np.log(expit(-F)) * r, axis=1)  # noqa: E731
     assert_columns_follow(np.asarray(state.beta), log_lik, masked=False)
 
@@ -127,6 +131,13 @@ def test_poisson_chains_reach_the_exact_posterior(x64):
 def test_adaptation_is_per_column(x64):
     _, _, _, tuning = problem(likelihoods.Poisson(), np.ones(N), 2, {})
     info = beta.Info(jnp.asarray([0.1, 1.0]), jnp.zeros(()))
+    tuning = tuning._replace(beta_step=jnp.full(2, 0.2))
     new = beta.adapt(tuning, info, jnp.asarray(1.0)).beta_step
-    assert new[0] < tuning.beta_step[0]
-    assert new[1] > tuning.beta_step[1]
+    assert new[0] < 0.2 < new[1]
+
+
+def test_a_trajectory_never_goes_beyond_a_quarter_turn(x64):
+    _, _, _, tuning = problem(likelihoods.Poisson(), np.ones(N), 2, {})
+    info = beta.Info(jnp.ones(2), jnp.zeros(()))
+    new = beta.adapt(tuning, info, jnp.asarray(100.0)).beta_step
+    np.testing.assert_allclose(new * beta.N_LEAPFROG, np.pi / 2)

@@ -7,7 +7,7 @@ with one entry per column, empty for most families) and ``trials`` (None for mos
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -20,15 +20,9 @@ Trials = Any  # Float[Array, "N J"], or None for families without trials
 
 
 class Likelihood:
-    """Base of all families; the methods that raise are what a new family must write.
-
-    ``beta_update`` says how the coefficients are drawn given X and W: "conjugate" (Gaussian),
-    "polya-gamma" (families of the logistic form of Eq. 7, which give ``exponents``), or "hmc"
-    (any differentiable ``log_factor``).
-    """
+    """Base of all families; the methods that raise are what a new family must write."""
 
     name: ClassVar[str]
-    beta_update: ClassVar[Literal["conjugate", "polya-gamma", "hmc"]] = "hmc"
 
     def check(self, Y: np.ndarray, observed: np.ndarray) -> None:
         """Raise ValueError when an observed cell is outside the family's support."""
@@ -99,7 +93,6 @@ class Logistic(Likelihood):
     A family gives ``exponents``; kappa = a - b/2 and omega ~ PG(b, f) follow (Eq. 14).
     """
 
-    beta_update: ClassVar[Literal["conjugate", "polya-gamma", "hmc"]] = "polya-gamma"
     unit_shape: ClassVar[bool] = False  # b = 1 in every cell, which has a faster exact sampler
 
     def exponents(

@@ -35,7 +35,6 @@ class Gaussian(Likelihood):
     b0: float = 1.0
 
     name: ClassVar[str] = "gaussian"
-    beta_update = "conjugate"
 
     def __post_init__(self):
         if not (self.a0 > 0 and self.b0 > 0):

@@ -14,6 +14,8 @@ conjugate Gaussian, beta and sigma^2 really are integrated out.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -21,12 +23,19 @@ from jaxtyping import Array, Float
 
 from .. import hmc, linalg, spectral
 from ..features import features, sincos
-from ..hmc import Info
 from ..likelihoods.base import sum_observed
-from ..model import Data, Model, State, is_marginal, log_evidence, log_prior_beta
+from ..model import Data, Model, State, is_marginal, log_evidence, log_prior_beta, regression
 from .tuning import Tuning
 
 N_LEAPFROG = 3
+
+
+class Info(NamedTuple):
+    """Acceptance, the log density where the move ended, and the jitter of the Cholesky factor there."""
+
+    acceptance: Float[Array, ""]
+    value: Float[Array, ""]
+    jitter: Float[Array, ""]
 
 
 def log_prior(W: Float[Array, "H D"], state: State) -> Float[Array, ""]:
@@ -40,7 +49,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     if is_marginal(model):
         target = lambda W: log_evidence(state.X, W, data, model).sum() + log_prior(W, state)  # noqa: E731
         W, info = hmc.step(key, state.W, target, tuning.W_step, N_LEAPFROG, one)
-        return state._replace(W=W), info
+        return state._replace(W=W), Info(*info, regression(features(state.X, W), data, model).jitter)
 
     scale = model.likelihood.coefficient_scale(state.theta)
     s = jnp.mean(tuning.curvature * scale)
@@ -49,16 +58,16 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 
     def surrogate(W):
         Phi = features(state.X, W)
-        L, _ = linalg.cholesky(s * (Phi.T @ Phi) + precision)
+        L, jitter = linalg.cholesky(s * (Phi.T @ Phi) + precision)
         inverse = linalg.solve_lower(L, jnp.eye(L.shape[0], dtype=L.dtype))
         Q = inverse @ Phi.T  # columns L^{-1} phi_n
-        return L, inverse, Q, s * (Q @ fitted)  # the last is L'm
+        return L, jitter, inverse, Q, s * (Q @ fitted)  # the last is L'm
 
-    L, _, _, centre = surrogate(state.W)
+    L, _, _, _, centre = surrogate(state.W)
     u = L.T @ state.beta - centre
 
     def log_density(W):
-        L, inverse, Q, centre = surrogate(W)
+        L, _, inverse, Q, centre = surrogate(W)
         v = centre + u  # L'beta
         cells = model.likelihood.log_factor(data.Y, Q.T @ v + data.offset[:, None], state.theta, data.trials)
         beta = inverse.T @ v
@@ -67,8 +76,8 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
         return sum_observed(cells, data.mask) + log_beta + log_jacobian + log_prior(W, state)
 
     W, info = hmc.step(key, state.W, log_density, tuning.W_step, N_LEAPFROG, one)
-    _, inverse, _, centre = surrogate(W)
-    return state._replace(W=W, beta=inverse.T @ (centre + u)), info
+    _, jitter, inverse, _, centre = surrogate(W)
+    return state._replace(W=W, beta=inverse.T @ (centre + u)), Info(*info, jitter)
 
 
 def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
@@ -112,11 +121,11 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
     inputs = (jnp.arange(H), proposals, log_u)
     if is_marginal(model):
         start = (state.W, log_evidence(state.X, state.W, data, model).sum())
-        (W, _), acceptance = lax.scan(propose_marginal, start, inputs)
+        (W, value), acceptance = lax.scan(propose_marginal, start, inputs)
     else:
         F = features(state.X, state.W) @ state.beta + data.offset[:, None]
-        (W, _, _), acceptance = lax.scan(propose, (state.W, F, log_lik(F)), inputs)
-    return state._replace(W=W), Info(acceptance.mean())
+        (W, _, value), acceptance = lax.scan(propose, (state.W, F, log_lik(F)), inputs)
+    return state._replace(W=W), Info(acceptance.mean(), value, jnp.zeros_like(value))
 
 
 def adapt(tuning: Tuning, info: Info, rate: Array) -> Tuning:

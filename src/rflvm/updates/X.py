@@ -106,7 +106,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 
     start = expand(state.X, state, data, model)
     local, acceptance = lax.scan(propose, start, jax.random.split(key, N_PROPOSALS))
-    return state._replace(X=local.X), Info(acceptance.mean())
+    return state._replace(X=local.X), Info(acceptance.mean(), local.value.sum())
 
 
 def step_map(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
@@ -119,13 +119,15 @@ def step_map(key: Array, state: State, data: Data, model: Model, tuning: Tuning)
     direction = linalg.small_solve_lower_transposed(L, linalg.small_solve_lower(L, here.gradient))
 
     def halve(i, carry):
-        X, done = carry
+        X, value, done = carry
         trial = here.X + 0.5**i * direction
-        better = ~done & (row_values(trial, state, data, model) > here.value)
-        return jnp.where(better[:, None], trial, X), done | better
+        trial_value = row_values(trial, state, data, model)
+        better = ~done & (trial_value > here.value)
+        return jnp.where(better[:, None], trial, X), jnp.where(better, trial_value, value), done | better
 
-    X, done = lax.fori_loop(0, N_HALVINGS, halve, (here.X, jnp.zeros(here.X.shape[0], bool)))
-    return state._replace(X=X), Info(done.mean(dtype=X.dtype))
+    start = (here.X, here.value, jnp.zeros(here.X.shape[0], bool))
+    X, value, done = lax.fori_loop(0, N_HALVINGS, halve, start)
+    return state._replace(X=X), Info(done.mean(dtype=X.dtype), value.sum())
 
 
 def adapt(tuning: Tuning, info: Info, rate: Array) -> Tuning:

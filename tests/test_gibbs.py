@@ -18,7 +18,7 @@ from rflvm.metrics import r2_affine
 from rflvm.model import predictor
 from rflvm.posterior import mean_latents
 
-SHORT: dict[str, Any] = {"n_features": 6, "n_burnin": 4, "n_samples": 6}
+SHORT: dict[str, Any] = {"n_features": 6, "n_burnin": 4, "n_samples": 6, "init": "pca"}
 LONGER: dict[str, Any] = SHORT | {"n_samples": 12}
 MORE_BURNIN: dict[str, Any] = SHORT | {"n_burnin": 30}
 FAMILIES = {

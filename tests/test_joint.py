@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from joint import FALSE_ALARM, FAMILIES, p_values
@@ -40,8 +39,7 @@ def test_joint_law_is_invariant_with_the_papers_frequency_move():
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_joint_law_is_invariant_over_long_runs(name, seed):
+def test_joint_law_is_invariant_over_long_runs(name):
     """Ten times the chains, five times the rounds. False-alarm rate 1e-3 each."""
-    p = p_values(FAMILIES[name], n=15_000, rounds=100, seed=seed)
-    assert np.min(list(p.values())) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
+    p = p_values(FAMILIES[name], n=15_000, rounds=100, seed=1)
+    assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}

@@ -7,7 +7,7 @@ import pytest
 
 from rflvm.likelihoods import Poisson
 from rflvm.model import Model, State
-from rflvm.posterior import Draws, Recorder, align, mean_latents, plan_beta_thinning
+from rflvm.posterior import Draws, Recorder, align, mean_latents, plan_beta_thinning, rotations
 
 
 def orthogonal(rng, D, sign):
@@ -31,45 +31,69 @@ def size(n_chains, n_draws, thin):
     return n_chains * (n_draws * small + -(-n_draws // thin) * np.asarray(example.beta).nbytes)
 
 
-def draws_of(X):
-    return Draws(Model(Poisson(), X.shape[-1], 1), {"X": X, "log_joint": np.zeros(X.shape[:2])}, 1, [], [], [])
+def some_draws(rng, n_chains=1, n_draws=5, N=8, D=2, H=3):
+    """Chains that scatter around one X, with frequencies and components of any kind."""
+    A = rng.normal(size=(n_chains, n_draws, H, D, D))
+    return {
+        "X": rng.normal(size=(N, D)) + 0.1 * rng.normal(size=(n_chains, n_draws, N, D)),
+        "W": rng.normal(size=(n_chains, n_draws, H, D)),
+        "mu": rng.normal(size=(n_chains, n_draws, H, D)),
+        "Sigma": A @ np.swapaxes(A, -1, -2),
+        "log_joint": np.zeros((n_chains, n_draws)),
+    }
+
+
+def turned(arrays, R):
+    """The same draws in other coordinates."""
+    return {
+        "X": arrays["X"] @ R,
+        "W": arrays["W"] @ R,
+        "mu": arrays["mu"] @ R,
+        "Sigma": R.T @ arrays["Sigma"] @ R,
+        "log_joint": arrays["log_joint"],
+    }
+
+
+def draws_of(arrays):
+    return Draws(Model(Poisson(), arrays["X"].shape[-1], 1), arrays, 1, [], [], [])
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("D", [1, 2, 3])
-def test_align_recovers_a_planted_rotation_or_reflection_and_shift(D, sign):
+def test_a_planted_rotation_or_reflection_is_recovered(D, sign):
     rng = np.random.default_rng(D)
-    reference = rng.normal(size=(9, D))
-    moved = reference @ orthogonal(rng, D, sign) + rng.normal(size=D)
-    np.testing.assert_allclose(align(moved, reference), reference - reference.mean(0), atol=1e-12)
+    reference, R = rng.normal(size=(9, D)), orthogonal(rng, D, sign)
+    np.testing.assert_allclose(rotations(reference @ R, reference), R.T, atol=1e-12)
 
 
-def test_align_only_rotates_each_draw_on_its_own():
-    rng = np.random.default_rng(0)
-    X, reference = rng.normal(size=(2, 3, 7, 2)), rng.normal(size=(7, 2))
-    aligned = align(X, reference)
-    for c in range(2):
-        for s in range(3):
-            np.testing.assert_allclose(aligned[c, s], align(X[c, s], reference), atol=1e-12)
-            centred = X[c, s] - X[c, s].mean(0)
-            np.testing.assert_allclose(aligned[c, s] @ aligned[c, s].T, centred @ centred.T, atol=1e-12)
-
-
-def test_align_is_the_best_of_many_rotations():
+def test_the_rotation_is_the_best_of_many():
     rng = np.random.default_rng(1)
     X, reference = rng.normal(size=(6, 2)), rng.normal(size=(6, 2))
-    target, centred = reference - reference.mean(0), X - X.mean(0)
-    others = [np.sum((centred @ orthogonal(rng, 2, s) - target) ** 2) for s in (1, -1) for _ in range(500)]
-    assert np.sum((align(X, reference) - target) ** 2) <= min(others)
+    others = [np.sum((X @ orthogonal(rng, 2, s) - reference) ** 2) for s in (1, -1) for _ in range(500)]
+    assert np.sum((X @ rotations(X, reference) - reference) ** 2) <= min(others)
 
 
-def test_mean_of_two_chains_that_differ_by_an_orthogonal_map_is_that_of_one():
+@pytest.mark.parametrize("sign", [1, -1])
+def test_chains_that_differ_by_an_orthogonal_map_are_the_same_after_alignment(sign):
+    """All that turns with X goes along, and the mean of both is that of one."""
     rng = np.random.default_rng(2)
-    one = rng.normal(size=(8, 2)) + 0.1 * rng.normal(size=(1, 5, 8, 2))
-    for sign in (1, -1):
-        other = one @ orthogonal(rng, 2, sign)
-        both = mean_latents(draws_of(np.concatenate([other, one])))
-        np.testing.assert_allclose(both, mean_latents(draws_of(one)), atol=1e-12)
+    one = some_draws(rng)
+    other = turned(one, orthogonal(rng, 2, sign))
+    both = align(draws_of({name: np.concatenate([other[name], one[name]]) for name in one}))
+    alone = align(draws_of(one))
+    for name in one:
+        for chain in (0, 1):
+            np.testing.assert_allclose(both[name][chain], alone[name][0], atol=1e-12)
+    np.testing.assert_allclose(mean_latents(both), alone["X"].mean(axis=(0, 1)), atol=1e-12)
+
+
+def test_alignment_changes_no_distance_and_no_kernel():
+    draws = draws_of(some_draws(np.random.default_rng(3), n_chains=2))
+    after = align(draws)
+    for name in ("X", "W"):
+        before = draws["X"] @ np.swapaxes(draws[name], -1, -2)
+        np.testing.assert_allclose(after["X"] @ np.swapaxes(after[name], -1, -2), before)
+    np.testing.assert_allclose(np.linalg.det(after["Sigma"]), np.linalg.det(draws["Sigma"]))
 
 
 @pytest.mark.parametrize(("n_chains", "n_draws"), [(1, 1), (1, 10), (2, 17), (3, 100)])

@@ -24,7 +24,7 @@ def nothing_is_compiled(monkeypatch):
     def fail(*arguments, **named):
         pytest.fail("the run started")
 
-    monkeypatch.setattr("rflvm.initial.start", fail)
+    monkeypatch.setattr("rflvm.gibbs._starter", fail)
 
 
 # The table
@@ -175,8 +175,9 @@ def test_the_map_of_latents_needs_the_coefficients():
 
 
 @pytest.mark.parametrize("init", [np.zeros((3, 2)), np.zeros((4, 3)), np.full((4, 2), np.nan)])
-def test_starts_have_the_shape_of_the_latents(init):
+def test_starts_are_named_or_have_the_shape_of_the_latents(init):
     refuse(ValueError, r"init must be finite numbers of shape \(4, 2\)", init=init)
+    refuse(ValueError, "init must be", init="umap")
 
 
 def test_a_memory_budget_too_small_for_the_run_is_refused():

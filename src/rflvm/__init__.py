@@ -7,10 +7,12 @@ learned kernel and a full posterior.
 from importlib.metadata import version
 
 from . import likelihoods
-from .gibbs import NumericalError, Progress, sample
+from .gibbs import Progress, sample
+from .linalg import NumericalError
+from .map import Fit, maximise
 from .model import Prior
 from .posterior import Draws
 
 __version__ = version("rflvm")
 
-__all__ = ["Draws", "NumericalError", "Prior", "Progress", "__version__", "likelihoods", "sample"]
+__all__ = ["Draws", "Fit", "NumericalError", "Prior", "Progress", "__version__", "likelihoods", "maximise", "sample"]

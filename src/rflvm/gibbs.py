@@ -18,10 +18,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from . import initial, likelihoods, validation
+from . import likelihoods, linalg, starts, validation
+from . import map as map_engine
+from .linalg import NumericalError
 from .model import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
 from .posterior import Draws, Recorder
 from .updates import W, X, alpha, beta, components, scale, theta, z
@@ -29,6 +30,8 @@ from .updates.tuning import Tuning, track
 from .updates.tuning import initial as initial_tuning
 
 logger = logging.getLogger(__name__)
+
+N_MAP_ITERATIONS = 60
 
 
 class Moves(NamedTuple):
@@ -52,10 +55,6 @@ class Moves(NamedTuple):
         }
 
 
-class NumericalError(RuntimeError):
-    """A block of the sampler produced numbers that are not finite."""
-
-
 def sweep(
     key: Array, state: State, tuning: Tuning, data: Data, model: Model, moves: Moves = Moves()
 ) -> tuple[State, dict[str, Any]]:
@@ -73,11 +72,6 @@ def adapt(tuning: Tuning, t: Array, state: State, infos: dict[str, Any], data: D
     for name, block in (("W", W), ("X", X), ("beta", beta)):
         tuning = block.adapt(tuning, infos[name], rate)
     return track(tuning, state, data, model, rate)
-
-
-def one_blas_thread() -> AbstractContextManager:
-    """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
-    return threadpool_limits(1, user_api="blas")
 
 
 compiled_sweep = jax.jit(sweep, static_argnames=("model", "moves"))
@@ -109,7 +103,7 @@ def sample(
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
-    init: np.ndarray | None = None,
+    init: Literal["map", "pca"] | np.ndarray = "map",
     prior: Prior = Prior(),
     latents: Literal["sample", "map"] = "sample",
     frequencies: Literal["hmc", "prior"] = "hmc",
@@ -141,8 +135,10 @@ def sample(
         True where a cell is observed; in addition to NaN.
     offset : array (N,), optional
         Added to every linear predictor of a row, a log exposure for counts.
-    init : array (N, D), optional
-        Where X starts; PCA of the variance-stabilised table otherwise.
+    init : {"map", "pca"} or array (N, D)
+        Where the chains start: at the maximum that ``maximise`` finds (with an RBF kernel, the best
+        of several starts of X), each with its own draw of beta; or as the paper does, X at PCA of the
+        variance-stabilised table or at given positions, everything else from the prior.
     prior : Prior
         Hyperparameters.
     latents : {"sample", "map"}
@@ -174,25 +170,36 @@ def sample(
     validation.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     validation.check_choice("dtype", dtype, ("float32", "float64"))
     table = validation.check_table(Y, family, mask, offset, D)
-    X0 = validation.check_init(init, table.Y.shape[0], D)
+    X0 = validation.check_start(init, table.Y.shape[0], D, ("map", "pca"))
     model = Model(family, D, H, prior)
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     if coefficients == "polya-gamma" and not isinstance(family, likelihoods.Logistic):
         raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
-    with jax.enable_x64(dtype == "float64"), one_blas_thread():
+    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
         data = validation.to_device(table, dtype)
         recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
-        chains = [Chain(jax.random.fold_in(jax.random.key(seed), c), data, model, X0) for c in range(chain_count)]
+        keys = [jax.random.fold_in(jax.random.key(seed), c) for c in range(chain_count)]
+        begin = _starter(X0, data, model, seed)
+        chains = [Chain(key, begin(jax.random.fold_in(key, 0)), data, model) for key in keys]
         return _run(chains, data, Moves(latents, frequencies, coefficients), _reporter(progress), recorder, **run)
+
+
+def _starter(init: str | np.ndarray, data: Data, model: Model, seed: int) -> Callable[[Array], State]:
+    """A function from a chain's key to the state in which it starts."""
+    if isinstance(init, str) and init == "map":
+        search, name = map_engine.find(data, model, "rbf", "auto", N_MAP_ITERATIONS, seed)
+        logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
+        return lambda key: map_engine.draw_state(key, search, data, model)
+    X = starts.embed("pca", starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
+    return lambda key: starts.from_prior(key, X, data, model)
 
 
 class Chain:
     """One chain: its key, state, tuning and the running sum of what its blocks report."""
 
-    def __init__(self, key: Array, data: Data, model: Model, X0: np.ndarray | None):
-        self.key, self.model = key, model
-        self.state = initial.start(jax.random.fold_in(key, 0), data, model, X0)
+    def __init__(self, key: Array, state: State, data: Data, model: Model):
+        self.key, self.state, self.model = key, state, model
         self.tuning = compiled_initial_tuning(self.state, data, model)
         self.info_sum: dict[str, Any] = {}
 

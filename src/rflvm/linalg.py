@@ -4,10 +4,13 @@ that never fails in silence.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
+from threadpoolctl import threadpool_limits
 
 _FEATURE_BLOCK = 16
 _ROW_BLOCK = 2048
@@ -45,6 +48,30 @@ def weighted_grams(Phi: Float[Array, "N M"], weights: Float[Array, "N J"]) -> Fl
     return total + block(Phi[cut:], weights[cut:]) if cut < N else total
 
 
+def trace_slopes(
+    Phi: Float[Array, "N M"], weights: Float[Array, "N J"], inverse: Float[Array, "J M M"]
+) -> tuple[Float[Array, "N M"], Float[Array, "N J"]]:
+    """Derivatives of sum_j tr(inverse_j Phi' diag(weights_j) Phi) in Phi and in the weights.
+
+    ``inverse`` is symmetric. The second is the leverage phi_n' inverse_j phi_n.
+    """
+    block = jnp.arange(Phi.shape[1]) // _FEATURE_BLOCK
+    times = jnp.where(block[:, None] > block, 2, jnp.where(block[:, None] == block, 1, 0)).astype(Phi.dtype)
+    _, pullback = jax.vjp(weighted_grams, Phi, weights)
+    return pullback(inverse * times)
+
+
+def multiply_columns(A: Float[Array, "J M M"], B: Float[Array, "M J"]) -> Float[Array, "M J"]:
+    """A_j b_j for each column."""
+    return jnp.einsum("jab,bj->aj", A, B)
+
+
+def inverse_from_cholesky(L: Float[Array, "*B M M"]) -> Float[Array, "*B M M"]:
+    """(L L')^{-1}."""
+    inverse = solve_lower(L, jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape))
+    return jnp.swapaxes(inverse, -1, -2) @ inverse
+
+
 def cholesky(A: Float[Array, "*B M M"]) -> tuple[Float[Array, "*B M M"], Float[Array, ""]]:
     """Lower Cholesky factors (only the lower triangles of A are read) and the jitter they needed.
 
@@ -68,6 +95,10 @@ def cholesky(A: Float[Array, "*B M M"]) -> tuple[Float[Array, "*B M M"], Float[A
 
     L = lax.linalg.cholesky(A, symmetrize_input=False)
     return lax.cond(jnp.isnan(L).any(), retry, lambda L: (L, jnp.zeros((), A.dtype)), L)
+
+
+class NumericalError(RuntimeError):
+    """An engine met numbers that are not finite; the message names the block."""
 
 
 Rows = list[list[Array]]  # a lower triangular matrix as its rows, each entry an array over a batch
@@ -133,3 +164,8 @@ def normal_from_precision(
     half = solve_lower(L, rhs.T[..., None])
     draw = solve_lower_transposed(L, half + jax.random.normal(key, half.shape, half.dtype))
     return draw[..., 0].T, jitter
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
+    return threadpool_limits(1, user_api="blas")

@@ -209,8 +209,7 @@ def log_evidence(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, mod
         beta = coefficients(L, half)
         residual = data.Y - data.offset[:, None] - Phi @ beta
         residual = residual if data.mask is None else jnp.where(data.mask, residual, 0)
-        inverse = linalg.solve_lower(L, jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape))
-        inverse = jnp.swapaxes(inverse, -1, -2) @ inverse
+        inverse = linalg.inverse_from_cholesky(L)
         if data.mask is None:
             shrink = cotangent.sum() * (Phi @ inverse)
         else:

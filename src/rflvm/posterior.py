@@ -1,4 +1,4 @@
-"""Draws from the posterior, and the plan that keeps them within a memory budget."""
+"""Draws from the posterior: the plan that keeps them within a memory budget, and their alignment."""
 
 from __future__ import annotations
 
@@ -106,15 +106,27 @@ def plan_beta_thinning(state: State, n_chains: int, n_draws: int, memory_budget:
     return thin
 
 
-def align(X: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """Centre each draw of X (..., N, D) and rotate or reflect it onto the centred reference (N, D)."""
-    target = reference - reference.mean(axis=0)
-    centred = X - X.mean(axis=-2, keepdims=True)
-    U, _, Vt = np.linalg.svd(np.swapaxes(centred, -1, -2) @ target)
-    return centred @ (U @ Vt)
+def rotations(X: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The rotation or reflection (..., D, D) that brings each X (..., N, D) closest to the reference (N, D)."""
+    U, _, Vt = np.linalg.svd(np.swapaxes(X, -1, -2) @ reference)
+    return U @ Vt
+
+
+def align(draws: Draws) -> Draws:
+    """Rotate or reflect every draw of every chain onto a common reference.
+
+    The posterior does not change under X -> XR, W -> WR, mu -> mu R, Sigma -> R'Sigma R with R
+    orthogonal, and all four go along; beta stays as it is. The reference is the last draw, then the
+    mean of the draws aligned to it.
+    """
+    X = draws["X"]
+    first = X @ rotations(X, X[-1, -1])
+    R = rotations(X, first.mean(axis=(0, 1)))
+    turned = {name: draws[name] @ R for name in ("X", "W", "mu")}
+    Sigma = np.swapaxes(R, -1, -2)[:, :, None] @ draws["Sigma"] @ R[:, :, None]
+    return dataclasses.replace(draws, arrays=draws.arrays | turned | {"Sigma": Sigma})
 
 
 def mean_latents(draws: Draws) -> np.ndarray:
-    """Posterior mean of X (N, D) after aligning all draws of all chains to the last one."""
-    X = draws["X"]
-    return align(X, X[-1, -1]).mean(axis=(0, 1))
+    """Posterior mean of X (N, D), draws aligned first."""
+    return align(draws)["X"].mean(axis=(0, 1))

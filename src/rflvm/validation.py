@@ -114,10 +114,11 @@ def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) 
     return Table(cells, counted, offsets, trials)
 
 
-def check_init(init: Any, N: int, D: int) -> np.ndarray | None:
-    """Starting positions."""
-    if init is None:
-        return None
+def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.ndarray:
+    """The name of a start, or starting positions."""
+    if isinstance(init, str):
+        check_choice("init", init, names)
+        return init
     X = numeric("init", init, 2)
     if X.shape != (N, D) or not np.isfinite(X).all():
         raise ValueError(f"init must be finite numbers of shape ({N}, {D}), got shape {X.shape}")

@@ -26,7 +26,8 @@ def make_s_curve(
     Parameters
     ----------
     n_samples, n_features : int
-        N and J (for multinomial emissions J categories, J - 1 functions).
+        N and J (for multinomial emissions J categories and J - 1 functions, shifted so that where
+        all of them are zero the categories are equally likely).
     emissions : str
         The family of the observations.
     lengthscale : float
@@ -51,6 +52,8 @@ def make_s_curve(
     K = np.exp(-squared / (2 * lengthscale**2)) + 1e-8 * np.eye(n_samples)
     n_functions = n_features - (emissions == "multinomial")
     F = np.linalg.cholesky(K) @ rng.standard_normal((n_samples, n_functions))
+    if emissions == "multinomial":
+        F = F - np.log(np.arange(n_functions, 0, -1))
     probability = 1 / (1 + np.exp(-F))
     if emissions == "gaussian":
         Y = F + noise * rng.standard_normal(F.shape)

@@ -1,0 +1,442 @@
+"""The MAP engine: maximise log p(X, W, theta | Y) with beta integrated out.
+
+Integrated exactly for the Gaussian (Eq. 12), by Laplace's method otherwise (``laplace.py``). A joint
+maximum that includes beta overfits; this one does not. Two kernels:
+
+rbf        W = c E with E fixed draws from N(0, I): an RBF kernel whose inverse lengthscale c is learned
+learned    W free under the mixture prior; its z, (mu, Sigma) and alpha are updated between rounds
+
+The maximiser is L-BFGS. X starts where ``starts.py`` says, and several starts can compete.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import optimize
+from tqdm import tqdm
+
+from . import laplace, likelihoods, linalg, spectral, starts, validation
+from .features import features, features_and_slopes
+from .laplace import Mode
+from .linalg import NumericalError
+from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, sample_prior
+from .updates import alpha, components, z
+
+logger = logging.getLogger(__name__)
+
+N_ROUNDS = 3
+N_MIXTURE_PASSES = 5
+N_SCREENING = 8
+TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
+
+Kernel = Literal["rbf", "learned"]
+Convergence = Literal["converged", "iteration limit", "line search failed", "interrupted"]
+
+
+class Parameters(NamedTuple):
+    """What is maximised over: either the scale of fixed frequencies or the frequencies themselves."""
+
+    X: Float[Array, "N D"]
+    log_scale: Float[Array, ""] | None
+    W: Float[Array, "H D"] | None
+    log_theta: dict[str, Array]
+
+
+class Spectrum(NamedTuple):
+    """What the frequencies have as given: fixed standard draws, and the mixture."""
+
+    standard: Float[Array, "H D"]
+    z: Array
+    mu: Float[Array, "H D"]
+    Sigma: Float[Array, "H D D"]
+    alpha: Float[Array, ""]
+
+
+def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D"]:
+    """W of either kernel."""
+    if parameters.W is not None:
+        return parameters.W
+    assert parameters.log_scale is not None
+    return jnp.exp(parameters.log_scale) * spectrum.standard
+
+
+def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float[Array, ""]:
+    """log p(X, W, log theta); log c ~ N(0, 1) for the scale of an RBF kernel."""
+    total = log_prior_latents(parameters.X)
+    if parameters.W is not None:
+        mu, Sigma = spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]
+        total += spectral.log_normal(parameters.W, mu, Sigma).sum()
+    else:
+        assert parameters.log_scale is not None
+        total += -0.5 * parameters.log_scale**2
+    if parameters.log_theta:
+        theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
+        total += model.likelihood.log_prior_theta(theta)
+        total += sum(value.sum() for value in parameters.log_theta.values())
+    return total
+
+
+@functools.partial(jax.jit, static_argnames=("model", "tolerance"))
+def evaluate(
+    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float
+) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:
+    """log p(X, W, theta | Y) up to a constant, its gradient, and where beta's modes are."""
+
+    def objective(parameters):
+        W = frequencies(parameters, spectrum)
+        prior = log_prior(parameters, spectrum, model)
+        if mode is None:
+            return log_evidence(parameters.X, W, data, model).sum() + prior, None
+        theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
+        value, evidence = laplace.log_evidence(features(parameters.X, W), theta, mode, data, model, tolerance)
+        return value + prior, evidence
+
+    (value, evidence), gradient = jax.value_and_grad(objective, has_aux=True)(parameters)
+    return value, gradient, evidence
+
+
+@dataclasses.dataclass
+class Search:
+    """A maximisation in progress: where it is, and what it has seen."""
+
+    parameters: Parameters
+    mode: Mode | None
+    spectrum: Spectrum
+    trace: list[float]
+    convergence: Convergence = "iteration limit"
+
+    @property
+    def value(self) -> float:
+        """The objective at the present parameters."""
+        return self.trace[-1] if self.trace else -np.inf
+
+
+def climb(
+    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None
+) -> Search:
+    """L-BFGS from where a search is; the best point seen is kept, also when interrupted."""
+    flat, unravel = _flatten(search.parameters)
+    tolerance = TOLERANCE[str(data.Y.dtype)]
+    best: dict[str, Any] = {"value": -np.inf, "flat": flat, "mode": search.mode}
+    mode, trace = search.mode, list(search.trace)
+
+    def negative(flat):
+        nonlocal mode
+        value, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
+        number, slope = float(value), _flatten(gradient)[0]
+        if not (np.isfinite(number) and np.isfinite(slope).all()):
+            return abs(best["value"]) * 10 + 1e10, np.zeros_like(flat)
+        if evidence is not None:
+            mode = evidence.mode
+        if number > best["value"]:
+            best.update(value=number, flat=flat.copy(), mode=mode)
+        return -number, -slope
+
+    def after(flat):
+        trace.append(best["value"])
+        tell(best["value"])
+
+    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-4, "maxls": 20}
+    try:
+        result = optimize.minimize(negative, flat, jac=True, method="L-BFGS-B", callback=after, options=options)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
+        convergence = codes.get(result.status, "line search failed")
+    except KeyboardInterrupt:
+        convergence = "interrupted"
+    if not np.isfinite(best["value"]):
+        raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
+    trace.append(best["value"])
+    return Search(unravel(best["flat"]), best["mode"], search.spectrum, trace, convergence)
+
+
+def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
+    """The parameters as one float64 vector, and the way back."""
+    leaves, tree = jax.tree.flatten(parameters)
+    shapes, dtypes = [leaf.shape for leaf in leaves], [leaf.dtype for leaf in leaves]
+    cuts = np.cumsum([leaf.size for leaf in leaves])[:-1]
+
+    def unravel(flat):
+        parts = np.split(flat, cuts)
+        return jax.tree.unflatten(
+            tree, [jnp.asarray(p.reshape(s), d) for p, s, d in zip(parts, shapes, dtypes, strict=True)]
+        )
+
+    return np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves]), unravel
+
+
+def begin(key: Array, X: np.ndarray, data: Data, model: Model) -> Search:
+    """A search with an RBF kernel from a start of X."""
+    dtype = data.Y.dtype
+    prior = jax.jit(sample_prior, static_argnums=(1, 2, 3, 4))(key, model, *data.Y.shape, dtype)
+    eye = jnp.broadcast_to(jnp.eye(model.D, dtype=dtype), prior.Sigma.shape)
+    standard = jax.random.normal(key, (model.H, model.D), dtype)
+    spectrum = Spectrum(standard, jnp.zeros_like(prior.z), jnp.zeros_like(prior.mu), eye, prior.alpha)
+    gaussian = isinstance(model.likelihood, likelihoods.Gaussian)
+    log_theta = {} if gaussian else {name: jnp.zeros_like(value) for name, value in prior.theta.items()}
+    parameters = Parameters(jnp.asarray(X, dtype), jnp.zeros((), dtype), None, log_theta)
+    mode = None
+    if not gaussian:
+        beta = jnp.zeros_like(prior.beta).at[-1].set(jnp.asarray(starts.intercepts(data, model), dtype))
+        mode = laplace.start(data, model, beta)
+    return Search(parameters, mode, spectrum, [])
+
+
+def free_frequencies(key: Array, search: Search, data: Data, model: Model) -> Search:
+    """Let W go: from the present frequencies, with the mixture updated to them."""
+    W = frequencies(search.parameters, search.spectrum)
+    spectrum = _update_mixture(key, W, search.spectrum, data, model)
+    return dataclasses.replace(search, parameters=search.parameters._replace(log_scale=None, W=W), spectrum=spectrum)
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def _update_mixture(key: Array, W: Array, spectrum: Spectrum, data: Data, model: Model) -> Spectrum:
+    """A few passes over z, (mu, Sigma) and alpha, then mu at its mean and Sigma at E[Sigma^{-1}]^{-1}."""
+    nothing: Any = None
+    state = State(nothing, W, *spectrum[1:], nothing, {})
+
+    def one_pass(state, key):
+        for step, key_block in zip((components.step, z.step, alpha.step), jax.random.split(key, 3), strict=True):
+            state, _ = step(key_block, state, data, model, nothing)
+        return state, None
+
+    state, _ = jax.lax.scan(one_pass, state, jax.random.split(key, N_MIXTURE_PASSES))
+    niw = spectral.niw_posterior(model.prior.niw(model.D, W.dtype), W, state.z)
+    return Spectrum(spectrum.standard, state.z, niw.m, niw.Psi / niw.nu[:, None, None], state.alpha)
+
+
+def find(
+    data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
+    tell: Callable[[float], None] = lambda value: None,
+) -> tuple[Search, str]:  # fmt: skip
+    """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
+    key_begin, key_mixture = jax.random.split(jax.random.key(seed))
+    X, name = choose_start(key_begin, data, model, init, seed)
+    search = climb(begin(key_begin, X, data, model), data, model, n_iterations, tell)
+    if kernel == "learned":
+        for key in jax.random.split(key_mixture, N_ROUNDS):
+            search = climb(free_frequencies(key, search, data, model), data, model, n_iterations, tell)
+    return search, name
+
+
+def choose_start(key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int) -> tuple[np.ndarray, str]:
+    """The start of X that was asked for, or the best of several after a few iterations from each."""
+    if isinstance(init, np.ndarray):
+        return init, "given"
+    table = starts.stabilised(data, model)
+    if init != "auto":
+        return starts.embed(init, table, model.D, seed), init
+    names = starts.candidates(table, model.D)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(table))[: starts.N_LANDMARKS])
+    sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
+    found: dict[str, Search] = {}
+    for name in names:
+        X = starts.embed(name, table[rows], model.D, seed)
+        found[name] = climb(begin(key, X, sample, model), sample, model, N_SCREENING)
+    best = max(names, key=lambda name: found[name].value)
+    values = ", ".join(f"{name} {search.value:.1f}" for name, search in found.items())
+    logger.info("start of X: %s (log posterior after %d iterations: %s)", best, N_SCREENING, values)
+    if sample is data:
+        return np.asarray(found[best].parameters.X), best
+    return starts.embed(best, table, model.D, seed), best
+
+
+@dataclasses.dataclass
+class Fit:
+    """What the MAP engine found, enough to predict, to embed new rows and to say how sure it is.
+
+    Attributes
+    ----------
+    X, X_covariance : array (N, D), (N, D, D)
+        Latent positions, and the covariance of each given the others: the inverse of its prior
+        precision plus the information of its cells, each with the variance that beta leaves added.
+    W, z, mu, Sigma, alpha
+        Frequencies and their mixture.
+    beta, beta_factor, beta_scale : array (M, J), (J or 1, M, M), (J,)
+        Posterior of the coefficients: mean, and covariance ``beta_scale_j (L_j L_j')^{-1}``. One factor
+        serves all columns of a Gaussian table without gaps. ``beta_factor`` is None when it would
+        not fit the memory budget.
+    theta : dict
+        The family's own parameters.
+    trace : array
+        The objective after each iteration.
+    convergence : str
+        "converged", "iteration limit", "line search failed" or "interrupted".
+    init : str
+        The start of X that was used.
+    """
+
+    model: Model
+    X: np.ndarray
+    X_covariance: np.ndarray
+    W: np.ndarray
+    z: np.ndarray
+    mu: np.ndarray
+    Sigma: np.ndarray
+    alpha: float
+    beta: np.ndarray
+    beta_factor: np.ndarray | None
+    beta_scale: np.ndarray
+    theta: dict[str, np.ndarray]
+    trace: np.ndarray
+    convergence: Convergence
+    init: str
+
+
+def maximise(
+    Y: np.ndarray,
+    likelihood: str | likelihoods.Likelihood = "gaussian",
+    *,
+    n_latent: int = 2,
+    n_features: int = 100,
+    kernel: Kernel = "learned",
+    init: str | np.ndarray = "auto",
+    n_iterations: int = 100,
+    seed: int = 0,
+    mask: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    prior: Prior = Prior(),
+    progress: bool = False,
+    memory_budget: float = 1e9,
+    dtype: Literal["float32", "float64"] = "float32",
+) -> Fit:
+    """Find the most probable X, W and theta of an RFLVM, beta integrated out.
+
+    Parameters
+    ----------
+    Y : array_like (N, J)
+        The table. NaN means missing.
+    likelihood : str or Likelihood
+        As in ``sample``.
+    n_latent, n_features : int
+        D, and M = 2H, an even number of random features.
+    kernel : {"learned", "rbf"}
+        Frequencies free under their mixture prior, or an RBF kernel with a learned scale.
+    init : {"auto", "pca", "isomap", "tsne"} or array (N, D)
+        Where X starts. "auto" tries all of them for a few iterations, keeps the one with the highest
+        posterior density and logs it.
+    n_iterations : int
+        At most so many L-BFGS iterations in each round.
+    seed : int
+        The same seed gives the same fit, bit for bit, on the same machine.
+    mask, offset, prior
+        As in ``sample``.
+    progress : bool
+        Show a progress bar.
+    memory_budget : float
+        Bytes that the factor of beta's covariance may take in the result.
+    dtype : {"float32", "float64"}
+        Precision of the matrices. Sums over the table are in double precision either way.
+
+    Returns
+    -------
+    Fit
+        Interrupting (Ctrl-C) returns the best point found so far.
+    """
+    family = likelihoods.get(likelihood)
+    D, H = validation.check_dimensions(n_latent, n_features)
+    validation.check_integer("n_iterations", n_iterations, 1)
+    validation.check_choice("kernel", kernel, ("learned", "rbf"))
+    validation.check_choice("dtype", dtype, ("float32", "float64"))
+    table = validation.check_table(Y, family, mask, offset, D)
+    X0 = validation.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
+    model = Model(family, D, H, prior)
+    with jax.enable_x64(True), linalg.one_blas_thread():
+        data = validation.to_device(table, dtype)
+        with tqdm(unit="iteration", disable=not progress) as line:
+
+            def tell(value):
+                line.update()
+                line.set_postfix_str(f"log posterior {value:.1f}")
+
+            search, name = find(data, model, kernel, X0, n_iterations, seed, tell)
+        return finish(search, name, data, model, memory_budget)
+
+
+def finish(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
+    """Everything that a fit carries, at the end of a search."""
+    parameters = search.parameters
+    W = frequencies(parameters, search.spectrum)
+    Phi, slopes = features_and_slopes(parameters.X, W)
+    theta, found = _coefficients(search, Phi, data, model)
+    covariance = _row_covariances(slopes, found)
+    keep = found.factor.size * found.factor.dtype.itemsize <= memory_budget
+    if not keep:
+        logger.info("the factor of beta's covariance would take %.0f MB and is left out", found.factor.nbytes / 1e6)
+    as_array = np.asarray
+    return Fit(
+        model=model,
+        X=as_array(parameters.X),
+        X_covariance=as_array(covariance),
+        W=as_array(W),
+        z=as_array(search.spectrum.z),
+        mu=as_array(search.spectrum.mu),
+        Sigma=as_array(search.spectrum.Sigma),
+        alpha=float(search.spectrum.alpha),
+        beta=as_array(found.beta),
+        beta_factor=as_array(found.factor) if keep else None,
+        beta_scale=as_array(found.scale),
+        theta={name: as_array(value) for name, value in theta.items()},
+        trace=np.array(search.trace),
+        convergence=search.convergence,
+        init=init,
+    )
+
+
+def _coefficients(search: Search, Phi: Array, data: Data, model: Model) -> tuple[dict[str, Array], laplace.Details]:
+    """theta, and the posterior of beta given it."""
+    if search.mode is None:
+        found = _gaussian_details(Phi, data, model)
+        return {"sigma2": found.scale}, found
+    theta = {name: jnp.exp(value) for name, value in search.parameters.log_theta.items()}
+    per_column = {name: value for name, value in theta.items() if value.ndim}
+    return theta, laplace.details(Phi, per_column, search.mode, data, model)
+
+
+@functools.partial(jax.jit, static_argnames="model")
+def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> laplace.Details:
+    """The normal-inverse-gamma posterior, with sigma_j^2 at E[sigma_j^{-2}]^{-1}."""
+    likelihood = model.likelihood
+    assert isinstance(likelihood, likelihoods.Gaussian)
+    fit = regression(Phi, data, model)
+    sigma2 = (likelihood.b0 + (fit.yy - jnp.sum(fit.half**2, axis=0)) / 2) / (likelihood.a0 + fit.n / 2)
+    L = fit.L if fit.L.ndim == 3 else fit.L[None]
+    half = jax.vmap(lambda L: linalg.solve_lower(L, Phi.T))(L)
+    observed = jnp.ones_like(data.Y) if data.mask is None else data.mask.astype(Phi.dtype)
+    return laplace.Details(
+        beta=coefficients(fit.L, fit.half),
+        factor=L,
+        scale=sigma2,
+        curvature=observed / sigma2,
+        leverage=jnp.broadcast_to(jnp.sum(half**2, axis=1).T, observed.shape) * sigma2,
+    )
+
+
+@jax.jit
+def _row_covariances(slopes: Float[Array, "D N M"], found: laplace.Details) -> Float[Array, "N D D"]:
+    """(I + sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)')^{-1} of each row."""
+    dF = slopes @ found.beta
+    information = found.curvature / (1 + found.curvature * found.leverage)
+    metric = jnp.einsum("dnj,nj,enj->nde", dF, information, dF) + jnp.eye(dF.shape[0], dtype=dF.dtype)
+    return jnp.linalg.inv(metric)
+
+
+def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
+    """A state of the sampler at the maximum: beta and sigma^2 drawn, the mixture updated to W."""
+    key_mixture, key_beta = jax.random.split(key)
+    parameters = search.parameters
+    W = frequencies(parameters, search.spectrum)
+    mixture = _update_mixture(key_mixture, W, search.spectrum, data, model)
+    theta, found = _coefficients(search, features(parameters.X, W), data, model)
+    noise = jax.random.normal(key_beta, found.beta.shape, found.beta.dtype) * jnp.sqrt(found.scale)
+    factor = found.factor[0] if len(found.factor) == 1 else found.factor
+    beta = found.beta + coefficients(factor, noise)
+    return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta)

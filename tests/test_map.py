@@ -1,0 +1,201 @@
+"""The MAP engine: its objective, its starts, what it returns, and what it finds."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import rflvm
+from rflvm import likelihoods, starts, validation
+from rflvm import map as engine
+from rflvm.datasets import make_s_curve
+from rflvm.metrics import r2_affine
+from rflvm.model import Model
+
+SMALL: dict[str, Any] = {"n_features": 8, "n_iterations": 5, "init": "pca"}
+FAMILIES: dict[str, likelihoods.Likelihood] = {
+    "gaussian": likelihoods.Gaussian(),
+    "poisson": likelihoods.Poisson(),
+    "negative-binomial": likelihoods.NegativeBinomial(),
+    "multinomial": likelihoods.Multinomial(),
+}
+
+
+def table(name, N=30, J=6):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(N, J)) if name == "gaussian" else rng.poisson(3, size=(N, J)).astype(float)
+
+
+def search_on(name, kernel, Y, mask=None):
+    """Data, model and a search with either kernel, in double precision."""
+    family = FAMILIES[name]
+    data = validation.to_device(validation.check_table(Y, family, mask, np.linspace(-0.2, 0.2, len(Y)), 2), "float64")
+    model = Model(family, 2, 4)
+    X = starts.embed("pca", starts.stabilised(data, model), 2, 0)
+    search = engine.begin(jax.random.key(0), X, data, model)
+    if kernel == "learned":
+        search = engine.free_frequencies(jax.random.key(1), search, data, model)
+    return data, model, search
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "learned"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_gradient_of_the_objective_equals_finite_differences(x64, name, kernel):
+    Y = table(name, 12, 4)
+    mask = np.random.default_rng(1).random(Y.shape) > 0.15
+    data, model, search = search_on(name, kernel, Y, mask)
+    flat, unravel = engine._flatten(search.parameters)
+    value = lambda flat: engine.evaluate(unravel(flat), search.mode, search.spectrum, data, model, 1e-16)  # noqa: E731
+    gradient = engine._flatten(value(flat)[1])[0]
+    rng = np.random.default_rng(2)
+    for _ in range(2):
+        step, h = rng.normal(size=flat.shape), 1e-4
+        at = lambda k, step=step, h=h: float(value(flat + k * h * step)[0])  # noqa: E731
+        numeric = (8 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12 * h)
+        assert gradient @ step == pytest.approx(numeric, rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_fit_carries_what_prediction_needs(name):
+    Y = table(name)
+    Y[2, 3] = np.nan
+    fit = rflvm.maximise(Y, FAMILIES[name], **SMALL)
+    N, J = len(Y), Y.shape[1] - (name == "multinomial")
+    assert fit.X.shape == (N, 2)
+    assert fit.X_covariance.shape == (N, 2, 2)
+    assert (np.linalg.eigvalsh(fit.X_covariance) > 0).all()
+    assert (np.linalg.eigvalsh(fit.X_covariance) <= 1 + 1e-5).all()
+    assert fit.W.shape == (4, 2)
+    assert fit.beta.shape == (9, J)
+    assert fit.beta_factor is not None
+    assert fit.beta_factor.shape == (J, 9, 9)
+    assert fit.beta_scale.shape == (J,)
+    assert set(fit.theta) == {"gaussian": {"sigma2"}, "negative-binomial": {"r", "h"}}.get(name, set())
+    assert fit.convergence in ("converged", "iteration limit")
+    assert fit.init == "pca"
+    for values in (fit.X, fit.W, fit.beta, fit.trace, *fit.theta.values()):
+        assert np.isfinite(values).all()
+
+
+def test_objective_rises_within_a_climb(x64):
+    data, model, search = search_on("poisson", "rbf", table("poisson"))
+    after = engine.climb(search, data, model, 15)
+    assert (np.diff(after.trace) >= 0).all()
+    assert after.trace[-1] > after.trace[0]
+
+
+def test_one_factor_serves_a_gaussian_table_without_gaps():
+    fit = rflvm.maximise(table("gaussian"), "gaussian", **SMALL)
+    assert fit.beta_factor is not None
+    assert fit.beta_factor.shape == (1, 9, 9)
+
+
+def test_factor_is_left_out_when_it_does_not_fit(caplog):
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        fit = rflvm.maximise(table("poisson"), "poisson", memory_budget=100, **SMALL)
+    assert fit.beta_factor is None
+    assert "left out" in caplog.text
+
+
+def test_same_seed_same_fit():
+    first, second = (rflvm.maximise(table("poisson"), "poisson", **SMALL) for _ in range(2))
+    np.testing.assert_array_equal(first.X, second.X)
+    np.testing.assert_array_equal(first.beta, second.beta)
+
+
+def test_masked_cells_have_no_influence():
+    Y = table("poisson")
+    mask = np.random.default_rng(1).random(Y.shape) > 0.2
+    other = np.where(mask, Y, 50.0)
+    first, second = (rflvm.maximise(T, "poisson", mask=mask, **SMALL) for T in (Y, other))
+    np.testing.assert_array_equal(first.X, second.X)
+
+
+def test_auto_tries_several_starts_and_says_which_it_kept(caplog):
+    Y = make_s_curve(80, 12, emissions="poisson").data
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        fit = rflvm.maximise(Y, "poisson", n_features=8, n_iterations=3, kernel="rbf")
+    assert fit.init in starts.STARTS
+    assert f"start of X: {fit.init}" in caplog.text
+    for name in starts.STARTS:
+        assert name in caplog.text
+
+
+def test_many_rows_are_screened_on_a_sample(monkeypatch):
+    monkeypatch.setattr(starts, "N_LANDMARKS", 40)
+    Y = make_s_curve(100, 10, emissions="poisson").data
+    Y[::7, 2] = np.nan
+    fit = rflvm.maximise(Y, "poisson", n_features=6, n_iterations=3, kernel="rbf")
+    assert fit.X.shape == (100, 2)
+    assert np.isfinite(fit.X).all()
+
+
+def test_an_interrupted_climb_keeps_the_best_point(x64):
+    data, model, search = search_on("poisson", "rbf", table("poisson"))
+    seen = []
+
+    def stop(value):
+        seen.append(value)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+
+    after = engine.climb(search, data, model, 50, stop)
+    assert after.convergence == "interrupted"
+    assert after.value >= seen[-1]
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (3, 1), (6, 2)])
+def test_smallest_tables_are_fitted(shape):
+    fit = rflvm.maximise(np.ones(shape), "poisson", n_latent=1, n_features=4, n_iterations=3)
+    assert np.isfinite(fit.X).all()
+
+
+def test_bad_arguments_are_refused():
+    for named, message in (
+        ({"kernel": "matern"}, "kernel must be one of"),
+        ({"init": "umap"}, "init must be one of"),
+        ({"n_iterations": 0}, "n_iterations must be"),
+        ({"dtype": "float16"}, "dtype must be one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            rflvm.maximise(table("poisson"), "poisson", **named)
+
+
+def test_gaussian_details_are_the_posterior(x64):
+    """beta_j | sigma_j^2, its leverage and sigma_j^2 against NumPy, with and without gaps."""
+    Y = table("gaussian", 9, 3)
+    for mask in (None, np.random.default_rng(3).random(Y.shape) > 0.2):
+        data, model, search = search_on("gaussian", "rbf", Y, mask)
+        Phi = np.asarray(engine.features(search.parameters.X, engine.frequencies(search.parameters, search.spectrum)))
+        found = engine._gaussian_details(jnp.asarray(Phi), data, model)
+        for j in range(3):
+            seen = np.ones(len(Y), bool) if mask is None else mask[:, j]
+            S = Phi[seen].T @ Phi[seen] + np.diag(np.asarray(model.prior.precision(Phi.shape[1], jnp.float64)))
+            y = (Y - np.asarray(data.offset)[:, None])[seen, j]
+            mean = np.linalg.solve(S, Phi[seen].T @ y)
+            sigma2 = (1 + (y @ y - mean @ S @ mean) / 2) / (1 + seen.sum() / 2)
+            np.testing.assert_allclose(found.beta[:, j], mean, atol=1e-9)
+            np.testing.assert_allclose(found.scale[j], sigma2)
+            leverage = sigma2 * np.einsum("na,ab,nb->n", Phi, np.linalg.inv(S), Phi)
+            np.testing.assert_allclose(found.leverage[:, j], leverage)
+            np.testing.assert_allclose(found.curvature[:, j], seen / sigma2)
+
+
+def test_sampler_starts_at_the_map_and_says_so(caplog):
+    truth = make_s_curve(120, 30, emissions="poisson")
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        draws = rflvm.sample(truth.data, "poisson", n_features=20, n_burnin=5, n_samples=5, n_chains=2)
+    assert "the chains start at the MAP" in caplog.text
+    assert not np.array_equal(draws["beta"][0, 0], draws["beta"][1, 0])
+    assert r2_affine(truth.X, draws["X"][0, -1]) > 0.8
+
+
+def test_s_curve_is_found():
+    truth = make_s_curve(emissions="poisson")
+    fit = rflvm.maximise(truth.data, "poisson", kernel="rbf")
+    assert r2_affine(truth.X, fit.X) > 0.97

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
-N_SCREENING = 8
+N_SCREENING = 5
 TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
 
 Kernel = Literal["rbf", "learned"]
@@ -70,14 +70,24 @@ def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D
 
 
 def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float[Array, ""]:
-    """log p(X, W, log theta); log c ~ N(0, 1) for the scale of an RBF kernel."""
-    total = log_prior_latents(parameters.X)
+    """log p(X, W, log theta) and the volume of what X and W share.
+
+    X -> XA, W -> WA^{-T} leaves the likelihood as it is, so a bare maximum would shrink X to gain
+    density. The volume |A|^N of that direction, A any matrix when W is free and a multiple of I when
+    it is not, puts X'X/N at I, or its mean diagonal at 1, where the posterior has it.
+    For the scale of an RBF kernel log c ~ N(0, 1).
+    """
+    X = parameters.X
+    N, D = X.shape
+    total = log_prior_latents(X)
     if parameters.W is not None:
         mu, Sigma = spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]
         total += spectral.log_normal(parameters.W, mu, Sigma).sum()
+        total += N * linalg.small_logdet(linalg.small_cholesky(X.T @ X / N))
     else:
         assert parameters.log_scale is not None
         total += -0.5 * parameters.log_scale**2
+        total += N * D / 2 * jnp.log(jnp.mean(X**2))
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)

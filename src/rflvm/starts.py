@@ -83,7 +83,7 @@ def tsne(table: np.ndarray, D: int, seed: int) -> np.ndarray:
     """Neighbourhoods."""
     scores = _scores(table, min(_N_COMPONENTS, *table.shape), seed)
     perplexity = min(30.0, (len(table) - 1) / 3)
-    return TSNE(D, perplexity=perplexity, init="pca", random_state=seed).fit_transform(scores)
+    return TSNE(D, perplexity=perplexity, init="pca", max_iter=500, random_state=seed).fit_transform(scores)
 
 
 STARTS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {"pca": pca, "isomap": isomap, "tsne": tsne}

@@ -19,7 +19,7 @@ test: $(STAMP)
 	$(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 test-long: $(STAMP)
-	$(VENV)/bin/python -m pytest -n 2 -m long
+	XLA_FLAGS= $(VENV)/bin/python -m pytest -n 2 -m long
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .
@@ -32,6 +32,7 @@ benchmark: $(STAMP)
 	$(VENV)/bin/python benchmarks/polyagamma.py
 	$(VENV)/bin/python benchmarks/sweep.py
 	$(VENV)/bin/python benchmarks/mixing.py
+	$(VENV)/bin/python benchmarks/map.py
 
 clean:
 	rm -rf $(VENV) output

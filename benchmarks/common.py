@@ -115,7 +115,8 @@ def newsgroups() -> tuple[np.ndarray, np.ndarray] | None:
             if file is not None:
                 texts.append(file.read().decode("utf-8"))
                 groups.append(member.name.split("/")[-2])
-    counts = np.asarray(CountVectorizer(min_df=0.1, max_df=0.9).fit_transform(texts).todense(), float)
+    vectorizer: Any = CountVectorizer
+    counts = vectorizer(min_df=0.1, max_df=0.9).fit_transform(texts).toarray().astype(float)
     some = counts.sum(axis=1) > 0
     return counts[some], np.array(groups)[some]
 

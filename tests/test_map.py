@@ -39,7 +39,7 @@ def search_on(name, kernel, Y, mask=None):
     X = starts.embed("pca", starts.stabilised(data, model), 2, 0)
     search = engine.begin(jax.random.key(0), X, data, model)
     if kernel == "learned":
-        search = engine.free_frequencies(jax.random.key(1), search, data, model)
+        search = engine.free_frequencies(jax.random.key(1), search, model)
     return data, model, search
 
 
@@ -120,10 +120,10 @@ def test_auto_tries_several_starts_and_says_which_it_kept(caplog):
     Y = make_s_curve(80, 12, emissions="poisson").data
     with caplog.at_level(logging.INFO, logger="rflvm"):
         fit = rflvm.maximise(Y, "poisson", n_features=8, n_iterations=3, kernel="rbf")
-    assert fit.init in starts.STARTS
+    assert fit.init.split()[0] in starts.STARTS
     assert f"start of X: {fit.init}" in caplog.text
     for name in starts.STARTS:
-        assert name in caplog.text
+        assert f"{name} " in caplog.text
 
 
 def test_many_rows_are_screened_on_a_sample(monkeypatch):
@@ -156,12 +156,13 @@ def test_smallest_tables_are_fitted(shape):
 
 
 def test_bad_arguments_are_refused():
-    for named, message in (
+    bad: list[tuple[dict[str, Any], str]] = [
         ({"kernel": "matern"}, "kernel must be one of"),
         ({"init": "umap"}, "init must be one of"),
         ({"n_iterations": 0}, "n_iterations must be"),
         ({"dtype": "float16"}, "dtype must be one of"),
-    ):
+    ]
+    for named, message in bad:
         with pytest.raises(ValueError, match=message):
             rflvm.maximise(table("poisson"), "poisson", **named)
 

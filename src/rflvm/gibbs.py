@@ -188,11 +188,16 @@ def sample(
 def _starter(init: str | np.ndarray, data: Data, model: Model, seed: int) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
-        search, name = map_engine.find(data, model, "rbf", "auto", N_MAP_ITERATIONS, seed)
+        small = _cast(data, jnp.float32)  # as ``maximise`` does: precise enough for a start
+        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed)
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
-        return lambda key: map_engine.draw_state(key, search, data, model)
+        return lambda key: _cast(map_engine.draw_state(key, search, small, model), data.Y.dtype)
     X = starts.embed("pca", starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
     return lambda key: starts.from_prior(key, X, data, model)
+
+
+def _cast(tree: Any, dtype: Any) -> Any:
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
 
 class Chain:

@@ -29,13 +29,13 @@ from .features import features, features_and_slopes
 from .laplace import Mode
 from .linalg import NumericalError
 from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, sample_prior
-from .updates import alpha, components, z
 
 logger = logging.getLogger(__name__)
 
 N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
-N_SCREENING = 5
+N_SCREENING, N_FINALISTS, N_FINAL = 8, 3, 16
+CHECK_EVERY = 8
 TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
 
 Kernel = Literal["rbf", "learned"]
@@ -122,50 +122,74 @@ class Search:
     mode: Mode | None
     spectrum: Spectrum
     trace: list[float]
+    value: float = -np.inf
+    score: float = -np.inf
     convergence: Convergence = "iteration limit"
 
-    @property
-    def value(self) -> float:
-        """The objective at the present parameters."""
-        return self.trace[-1] if self.trace else -np.inf
+
+def score(search: Search, data: Data, model: Model) -> float:
+    """The objective plus the log volume of X, 1/2 sum_n log |Cov x_n|: X integrated out as well, row by row.
+
+    A maximum can be high because it is narrow. Curves that are stretched out, with a short lengthscale,
+    are: their rows are told apart more sharply, at no cost in density. By this score they lose.
+    """
+    W = frequencies(search.parameters, search.spectrum)
+    Phi, slopes = features_and_slopes(search.parameters.X, W)
+    covariance = _row_covariances(slopes, _coefficients(search, Phi, data, model)[1])
+    return search.value + 0.5 * float(jnp.sum(jnp.linalg.slogdet(covariance)[1].astype(float)))
 
 
 def climb(
     search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None
 ) -> Search:
-    """L-BFGS from where a search is; the best point seen is kept, also when interrupted."""
+    """L-BFGS from where a search is, for as long as the score rises; the point with the best score is kept.
+
+    The score is looked at every ``CHECK_EVERY`` iterations and at the end, also when interrupted.
+    """
     flat, unravel = _flatten(search.parameters)
     tolerance = TOLERANCE[str(data.Y.dtype)]
-    best: dict[str, Any] = {"value": -np.inf, "flat": flat, "mode": search.mode}
-    mode, trace = search.mode, list(search.trace)
+    highest, last = search, flat
+    value, mode, trace = -np.inf, search.mode, list(search.trace)
 
     def negative(flat):
-        nonlocal mode
-        value, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
-        number, slope = float(value), _flatten(gradient)[0]
+        nonlocal value, mode
+        number, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
+        number, slope = float(number), _flatten(gradient)[0]
         if not (np.isfinite(number) and np.isfinite(slope).all()):
-            return abs(best["value"]) * 10 + 1e10, np.zeros_like(flat)
-        if evidence is not None:
-            mode = evidence.mode
-        if number > best["value"]:
-            best.update(value=number, flat=flat.copy(), mode=mode)
+            return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(flat)
+        if number > value:
+            value, mode = number, None if evidence is None else evidence.mode
         return -number, -slope
 
+    def look(flat) -> bool:
+        nonlocal highest
+        here = Search(unravel(flat), mode, search.spectrum, trace, value)
+        here.score = score(here, data, model)
+        rises = here.score > highest.score
+        if rises:
+            highest = here
+        return rises
+
     def after(flat):
-        trace.append(best["value"])
-        tell(best["value"])
+        nonlocal last
+        last = flat.copy()
+        trace.append(value)
+        tell(value)
+        if (len(trace) - len(search.trace)) % CHECK_EVERY == 0 and not look(flat):
+            raise StopIteration
 
     options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-4, "maxls": 20}
     try:
-        result = optimize.minimize(negative, flat, jac=True, method="L-BFGS-B", callback=after, options=options)  # pyright: ignore[reportCallIssue, reportArgumentType]
-        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
+        minimize: Any = optimize.minimize
+        result = minimize(negative, flat, jac=True, method="L-BFGS-B", callback=after, options=options)
+        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit", 99: "converged"}
         convergence = codes.get(result.status, "line search failed")
     except KeyboardInterrupt:
         convergence = "interrupted"
-    if not np.isfinite(best["value"]):
+    if not np.isfinite(value):
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
-    trace.append(best["value"])
-    return Search(unravel(best["flat"]), best["mode"], search.spectrum, trace, convergence)
+    look(last)
+    return dataclasses.replace(highest, trace=trace, convergence=convergence)
 
 
 def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
@@ -200,27 +224,32 @@ def begin(key: Array, X: np.ndarray, data: Data, model: Model) -> Search:
     return Search(parameters, mode, spectrum, [])
 
 
-def free_frequencies(key: Array, search: Search, data: Data, model: Model) -> Search:
+def free_frequencies(key: Array, search: Search, model: Model) -> Search:
     """Let W go: from the present frequencies, with the mixture updated to them."""
     W = frequencies(search.parameters, search.spectrum)
-    spectrum = _update_mixture(key, W, search.spectrum, data, model)
-    return dataclasses.replace(search, parameters=search.parameters._replace(log_scale=None, W=W), spectrum=spectrum)
+    spectrum = _update_mixture(key, W, search.spectrum, model)
+    parameters = search.parameters._replace(log_scale=None, W=W)
+    return dataclasses.replace(search, parameters=parameters, spectrum=spectrum, score=-np.inf)
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def _update_mixture(key: Array, W: Array, spectrum: Spectrum, data: Data, model: Model) -> Spectrum:
+def _update_mixture(key: Array, W: Array, spectrum: Spectrum, model: Model) -> Spectrum:
     """A few passes over z, (mu, Sigma) and alpha, then mu at its mean and Sigma at E[Sigma^{-1}]^{-1}."""
-    nothing: Any = None
-    state = State(nothing, W, *spectrum[1:], nothing, {})
+    prior = model.prior
+    niw = prior.niw(model.D, W.dtype)
+    shape, rate = (jnp.asarray(value, W.dtype) for value in (prior.alpha_shape, prior.alpha_rate))
 
-    def one_pass(state, key):
-        for step, key_block in zip((components.step, z.step, alpha.step), jax.random.split(key, 3), strict=True):
-            state, _ = step(key_block, state, data, model, nothing)
-        return state, None
+    def one_pass(carry, key):
+        z, alpha = carry
+        key_components, key_z, key_alpha = jax.random.split(key, 3)
+        mu, Sigma = spectral.sample_niw(key_components, spectral.niw_posterior(niw, W, z))
+        z, _, _ = spectral.sample_assignments(key_z, z, W, mu, Sigma, alpha, niw)
+        return (z, spectral.sample_concentration(key_alpha, alpha, z, shape, rate)), None
 
-    state, _ = jax.lax.scan(one_pass, state, jax.random.split(key, N_MIXTURE_PASSES))
-    niw = spectral.niw_posterior(model.prior.niw(model.D, W.dtype), W, state.z)
-    return Spectrum(spectrum.standard, state.z, niw.m, niw.Psi / niw.nu[:, None, None], state.alpha)
+    keys = jax.random.split(key, N_MIXTURE_PASSES)
+    (z, alpha), _ = jax.lax.scan(one_pass, (spectrum.z, spectrum.alpha), keys)
+    posterior = spectral.niw_posterior(niw, W, z)
+    return Spectrum(spectrum.standard, z, posterior.m, posterior.Psi / posterior.nu[:, None, None], alpha)
 
 
 def find(
@@ -229,34 +258,44 @@ def find(
 ) -> tuple[Search, str]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
     key_begin, key_mixture = jax.random.split(jax.random.key(seed))
-    X, name = choose_start(key_begin, data, model, init, seed)
-    search = climb(begin(key_begin, X, data, model), data, model, n_iterations, tell)
+    search, name = choose_start(key_begin, data, model, init, seed)
+    search = climb(search, data, model, n_iterations, tell)
     if kernel == "learned":
         for key in jax.random.split(key_mixture, N_ROUNDS):
-            search = climb(free_frequencies(key, search, data, model), data, model, n_iterations, tell)
+            if search.convergence == "interrupted":
+                break
+            search = climb(free_frequencies(key, search, model), data, model, n_iterations, tell)
     return search, name
 
 
-def choose_start(key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int) -> tuple[np.ndarray, str]:
-    """The start of X that was asked for, or the best of several after a few iterations from each."""
+def choose_start(key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int) -> tuple[Search, str]:
+    """A search from the start of X that was asked for, or from the best of several.
+
+    Of many rows a sample competes, and the others are placed next to it.
+    """
     if isinstance(init, np.ndarray):
-        return init, "given"
+        return begin(key, init, data, model), "given"
     table = starts.stabilised(data, model)
     if init != "auto":
-        return starts.embed(init, table, model.D, seed), init
-    names = starts.candidates(table, model.D)
-    rows = np.sort(np.random.default_rng(seed).permutation(len(table))[: starts.N_LANDMARKS])
+        return begin(key, starts.embed(init, table, model.D, seed), data, model), init
+    rows = starts.landmarks(len(table), seed)
     sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
-    found: dict[str, Search] = {}
-    for name in names:
-        X = starts.embed(name, table[rows], model.D, seed)
-        found[name] = climb(begin(key, X, sample, model), sample, model, N_SCREENING)
-    best = max(names, key=lambda name: found[name].value)
-    values = ", ".join(f"{name} {search.value:.1f}" for name, search in found.items())
-    logger.info("start of X: %s (log posterior after %d iterations: %s)", best, N_SCREENING, values)
+    found = {
+        name: climb(begin(key, X, sample, model), sample, model, N_SCREENING)
+        for name, X in starts.candidates(table[rows], model.D, seed).items()
+    }
+    scores = ", ".join(f"{name} {search.score:.1f}" for name, search in found.items())
+    finalists = sorted(found, key=lambda name: found[name].score, reverse=True)[:N_FINALISTS]
+    for name in finalists:
+        found[name] = climb(found[name], sample, model, N_FINAL)
+    best = max(finalists, key=lambda name: found[name].score)
+    logger.info("start of X: %s (scores after %d iterations: %s)", best, N_SCREENING, scores)
+    search = found[best]
     if sample is data:
-        return np.asarray(found[best].parameters.X), best
-    return starts.embed(best, table, model.D, seed), best
+        return search, best
+    X = starts.extend(np.asarray(search.parameters.X), rows, table, seed)
+    full = begin(key, X, data, model)
+    return dataclasses.replace(full, parameters=search.parameters._replace(X=full.parameters.X)), best
 
 
 @dataclasses.dataclass
@@ -444,7 +483,7 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     key_mixture, key_beta = jax.random.split(key)
     parameters = search.parameters
     W = frequencies(parameters, search.spectrum)
-    mixture = _update_mixture(key_mixture, W, search.spectrum, data, model)
+    mixture = _update_mixture(key_mixture, W, search.spectrum, model)
     theta, found = _coefficients(search, features(parameters.X, W), data, model)
     noise = jax.random.normal(key_beta, found.beta.shape, found.beta.dtype) * jnp.sqrt(found.scale)
     factor = found.factor[0] if len(found.factor) == 1 else found.factor

@@ -2,7 +2,8 @@
 means, and the paper's start of a whole state.
 
 The start of X decides which mode is found. PCA keeps the large distances, t-SNE the neighbourhoods,
-Isomap the distances along a curved sheet; ``map.py`` lets them compete.
+Isomap the distances along a curved sheet, kernel matching those that the model itself speaks of;
+``map.py`` lets them compete.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy import optimize
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, Isomap
 from sklearn.neighbors import NearestNeighbors
@@ -26,6 +28,7 @@ from .model import Data, Model, State, sample_prior
 N_LANDMARKS = 2000
 _N_COMPONENTS = 50
 _EM_ROUNDS = 20
+_N_MATCHED, _N_MATCHINGS, _N_KEPT, _SAME_LOSS = 300, 6, 4, 1e-3
 
 
 def stabilised(data: Data, model: Model) -> np.ndarray:
@@ -86,34 +89,107 @@ def tsne(table: np.ndarray, D: int, seed: int) -> np.ndarray:
     return TSNE(D, perplexity=perplexity, init="pca", max_iter=500, random_state=seed).fit_transform(scores)
 
 
-STARTS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {"pca": pca, "isomap": isomap, "tsne": tsne}
+def kernel(table: np.ndarray, D: int, seed: int) -> np.ndarray:
+    """The best start by kernel matching."""
+    return matched(table, D, seed)[0]
 
 
-def candidates(table: np.ndarray, D: int) -> list[str]:
-    """The starts that can be made for a table: the neighbour graphs need a few rows, Barnes-Hut t-SNE D <= 3."""
+STARTS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
+    "pca": pca, "isomap": isomap, "tsne": tsne, "kernel": kernel,
+}  # fmt: skip
+
+
+def matched(table: np.ndarray, D: int, seed: int) -> list[np.ndarray]:
+    """X such that an RBF kernel of X has the correlations of the rows, from several starts, best first.
+
+    Under the model the rows n and m of F have covariance k(x_n - x_m) over columns. The empirical
+    covariances of the standardised columns, which know about distances between neighbourhoods too,
+    are matched by least squares off the diagonal, from Isomap and from random starts, the latter in ever
+    fewer dimensions down to D: with dimensions to spare a curve does not get stuck across itself.
+    """
+    rng = np.random.default_rng(seed)
+    N = len(table)
+    rows = np.sort(rng.permutation(N)[:_N_MATCHED])
+    scale = table.std(0)
+    white = (table - table.mean(0)) / np.where(scale > 1e-12, scale, 1)
+    covariance = _centred(white[rows] @ white[rows].T / white.shape[1])
+    found = [_match(covariance, scaled(isomap(white[rows], D, seed)))]
+    for _ in range(_N_MATCHINGS):
+        X = 0.3 * rng.standard_normal((len(rows), D + 2))
+        for dimension in (D + 2, D + 1, D):
+            X, loss = _match(covariance, _principal(X, dimension))
+        found.append((X, loss))
+    distinct: list[tuple[np.ndarray, float]] = []
+    for X, loss in sorted(found, key=lambda pair: pair[1]):
+        if not distinct or loss > (1 + _SAME_LOSS) * distinct[-1][1]:
+            distinct.append((X, loss))
+    return [extend(X, rows, table, seed) for X, _ in distinct[:_N_KEPT]]
+
+
+def _match(covariance: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, float]:
+    shape = X.shape
+
+    def loss(flat):
+        X, log_height = flat[:-1].reshape(shape), flat[-1]
+        squares = np.sum(X**2, axis=1)
+        K = np.exp(min(log_height, 50.0) - 0.5 * np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0))
+        residual = _centred(K) - covariance
+        np.fill_diagonal(residual, 0)
+        G = _centred(residual) * K
+        slope = -2 * (G.sum(1)[:, None] * X - G @ X)
+        return 0.5 * np.sum(residual**2), np.append(slope.ravel(), G.sum())
+
+    start = np.append(X.ravel(), np.log(max(0.5 * np.trace(covariance) / len(X), 1e-12)))
+    result = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 80})
+    return result.x[:-1].reshape(shape), float(result.fun)
+
+
+def _centred(A: np.ndarray) -> np.ndarray:
+    mean = A.mean(0)
+    return A - mean - mean[:, None] + mean.mean()
+
+
+def _principal(X: np.ndarray, dimension: int) -> np.ndarray:
+    centred = X - X.mean(0)
+    return centred @ np.linalg.svd(centred, full_matrices=False)[2][:dimension].T
+
+
+def candidates(table: np.ndarray, D: int, seed: int) -> dict[str, np.ndarray]:
+    """The starts that can be made: the graphs of neighbours need a few rows, Barnes-Hut t-SNE D <= 3."""
     N, J = table.shape
-    names = ["pca"]
+    made = {"pca": embed("pca", table, D, seed)}
     if max(15, 3 * D) < N and J > D:
-        names += ["isomap", "tsne"] if D <= 3 else ["isomap"]
-    return names
+        made |= {name: embed(name, table, D, seed) for name in (("isomap", "tsne") if D <= 3 else ("isomap",))}
+        made |= {f"kernel {i}": scaled(X) for i, X in enumerate(matched(table, D, seed), 1)}
+    return made
 
 
 def embed(name: str, table: np.ndarray, D: int, seed: int) -> np.ndarray:
-    """A start by its name, each axis scaled to mean zero and variance one.
+    """A start by its name, each axis scaled to mean zero and variance one."""
+    if name == "pca":
+        return scaled(pca(table, D, seed))
+    rows = landmarks(len(table), seed)
+    return scaled(extend(STARTS[name](table[rows], D, seed), rows, table, seed))
 
-    Of more than ``N_LANDMARKS`` rows as many are embedded by the neighbour methods, and each other row
-    goes to the mean of the five that it is nearest to.
-    """
-    N = len(table)
-    if name == "pca" or N <= N_LANDMARKS:
-        X = STARTS[name](table, D, seed)
-    else:
-        chosen = np.random.default_rng(seed).permutation(N)[:N_LANDMARKS]
-        scores = _scores(table, min(_N_COMPONENTS, *table.shape), seed)
-        nearest = NearestNeighbors(n_neighbors=5).fit(scores[chosen]).kneighbors(scores, return_distance=False)
-        landmarks = STARTS[name](table[chosen], D, seed)
-        X = landmarks[nearest].mean(axis=1)
-        X[chosen] = landmarks
+
+def landmarks(N: int, seed: int) -> np.ndarray:
+    """The rows that the neighbour methods look at: all, or ``N_LANDMARKS`` of them at random."""
+    return np.sort(np.random.default_rng(seed).permutation(N)[:N_LANDMARKS])
+
+
+def extend(X: np.ndarray, rows: np.ndarray, table: np.ndarray, seed: int) -> np.ndarray:
+    """Positions of all rows from those of some: each other row goes to the mean of its five nearest."""
+    if len(rows) == len(table):
+        return X
+    scores = _scores(table, min(_N_COMPONENTS, *table.shape), seed)
+    neighbours = NearestNeighbors(n_neighbors=min(5, len(rows))).fit(scores[rows])
+    everywhere = X[neighbours.kneighbors(scores, return_distance=False)].mean(axis=1)
+    everywhere[rows] = X
+    return everywhere
+
+
+def scaled(X: np.ndarray) -> np.ndarray:
+    """Each axis with mean zero and variance one."""
     X = X - X.mean(0)
     scale = X.std(0)
     return X / np.where(scale > 1e-12, scale, 1)

@@ -192,14 +192,12 @@ def test_a_target_that_cannot_be_evaluated_names_the_block(monkeypatch):
         rflvm.sample(shape_not_compiled_before, "gaussian", **SHORT)
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "negative-binomial"])
-def test_polya_gamma_coefficients(name):
-    Y = table(FAMILIES[name])
+def test_polya_gamma_coefficients():
+    family = FAMILIES["bernoulli"]
+    Y = table(family)
     mask = np.random.default_rng(1).random(Y.shape) > 0.2
     other = np.where(mask, Y, 1 - np.minimum(Y, 1))
-    first, second = (
-        rflvm.sample(T, FAMILIES[name], mask=mask, coefficients="polya-gamma", **SHORT) for T in (Y, other)
-    )
+    first, second = (rflvm.sample(T, family, mask=mask, coefficients="polya-gamma", **SHORT) for T in (Y, other))
     np.testing.assert_array_equal(first["beta"], second["beta"])
     assert np.isfinite(first["beta"]).all()
 
@@ -224,7 +222,7 @@ def test_custom_family_equals_the_built_in_one():
 
 def test_s_curve_is_recovered():
     truth = make_s_curve(500, 100, emissions="poisson")
-    draws = rflvm.sample(truth.data, "poisson", n_features=100, n_burnin=40, n_samples=40)
+    draws = rflvm.sample(truth.data, "poisson", n_features=100, n_burnin=40, n_samples=40, init="pca")
     assert r2_affine(truth.X, mean_latents(draws)) > 0.9
 
 

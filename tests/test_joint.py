@@ -15,16 +15,11 @@ def test_joint_law_is_invariant(name):
     assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
 
 
-@pytest.mark.parametrize("name", ["bernoulli", "negative-binomial"])
+@pytest.mark.parametrize(
+    "name",
+    ["bernoulli", *(pytest.param(n, marks=pytest.mark.long) for n in ("binomial", "negative-binomial", "multinomial"))],
+)
 def test_joint_law_is_invariant_with_polya_gamma_augmentation(name):
-    """False-alarm rate 1e-3 per family."""
-    p = p_values(FAMILIES[name], moves=Moves(coefficients="polya-gamma"))
-    assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["binomial", "multinomial"])
-def test_joint_law_is_invariant_with_polya_gamma_augmentation_of_larger_shapes(name):
     """False-alarm rate 1e-3 per family."""
     p = p_values(FAMILIES[name], moves=Moves(coefficients="polya-gamma"))
     assert min(p.values()) > FALSE_ALARM, {k: v for k, v in p.items() if v < 0.05}

@@ -17,7 +17,8 @@ from rflvm.datasets import make_s_curve
 from rflvm.metrics import r2_affine
 from rflvm.model import Model
 
-SMALL: dict[str, Any] = {"n_features": 8, "n_iterations": 5, "init": "pca"}
+SMALL: dict[str, Any] = {"n_features": 8, "n_iterations": 5, "init": "pca", "kernel": "rbf"}
+LEARNED: dict[str, Any] = SMALL | {"kernel": "learned"}
 FAMILIES: dict[str, likelihoods.Likelihood] = {
     "gaussian": likelihoods.Gaussian(),
     "poisson": likelihoods.Poisson(),
@@ -43,8 +44,9 @@ def search_on(name, kernel, Y, mask=None):
     return data, model, search
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "learned"])
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    ("name", "kernel"), [("gaussian", "learned"), ("poisson", "learned"), ("negative-binomial", "rbf")]
+)
 def test_gradient_of_the_objective_equals_finite_differences(x64, name, kernel):
     Y = table(name, 12, 4)
     mask = np.random.default_rng(1).random(Y.shape) > 0.15
@@ -64,7 +66,7 @@ def test_gradient_of_the_objective_equals_finite_differences(x64, name, kernel):
 def test_fit_carries_what_prediction_needs(name):
     Y = table(name)
     Y[2, 3] = np.nan
-    fit = rflvm.maximise(Y, FAMILIES[name], **SMALL)
+    fit = rflvm.maximise(Y, FAMILIES[name], **(LEARNED if name == "poisson" else SMALL))
     N, J = len(Y), Y.shape[1] - (name == "multinomial")
     assert fit.X.shape == (N, 2)
     assert fit.X_covariance.shape == (N, 2, 2)
@@ -198,5 +200,5 @@ def test_sampler_starts_at_the_map_and_says_so(caplog):
 
 def test_s_curve_is_found():
     truth = make_s_curve(emissions="poisson")
-    fit = rflvm.maximise(truth.data, "poisson", kernel="rbf")
+    fit = rflvm.maximise(truth.data, "poisson", kernel="rbf", init="isomap", n_iterations=24)
     assert r2_affine(truth.X, fit.X) > 0.97

@@ -36,6 +36,7 @@ N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
 N_SCREENING, N_FINALISTS, N_FINAL = 8, 3, 16
 CHECK_EVERY = 8
+FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
 
 Kernel = Literal["rbf", "learned"]
@@ -83,11 +84,11 @@ def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float
     if parameters.W is not None:
         mu, Sigma = spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]
         total += spectral.log_normal(parameters.W, mu, Sigma).sum()
-        total += N * linalg.small_logdet(linalg.small_cholesky(X.T @ X / N))
+        total += N * linalg.small_logdet(linalg.small_cholesky(X.T @ X / N + FLAT * jnp.eye(D, dtype=X.dtype)))
     else:
         assert parameters.log_scale is not None
         total += -0.5 * parameters.log_scale**2
-        total += N * D / 2 * jnp.log(jnp.mean(X**2))
+        total += N * D / 2 * jnp.log(jnp.mean(X**2) + FLAT)
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy import optimize
-from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE, Isomap
 from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.extmath import randomized_svd
 
 from . import laplace
 from .features import features
@@ -189,14 +189,21 @@ def extend(X: np.ndarray, rows: np.ndarray, table: np.ndarray, seed: int) -> np.
 
 
 def scaled(X: np.ndarray) -> np.ndarray:
-    """Each axis with mean zero and variance one."""
+    """Each axis with mean zero and variance one; a single row may be anywhere."""
+    if len(X) == 1:
+        return np.ones_like(X)
     X = X - X.mean(0)
     scale = X.std(0)
     return X / np.where(scale > 1e-12, scale, 1)
 
 
 def _scores(table: np.ndarray, n: int, seed: int) -> np.ndarray:
-    return PCA(n, svd_solver="auto", random_state=seed).fit_transform(table)
+    centred = table - table.mean(0)
+    if min(table.shape) > 10 * n:
+        U, s, _ = randomized_svd(centred, n, random_state=seed)
+    else:
+        U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    return U[:, :n] * s[:n]
 
 
 def intercepts(data: Data, model: Model) -> np.ndarray:

@@ -190,9 +190,9 @@ def test_gaussian_details_are_the_posterior(x64):
 
 
 def test_sampler_starts_at_the_map_and_says_so(caplog):
-    truth = make_s_curve(120, 30, emissions="poisson")
+    truth = make_s_curve(120, 30, emissions="gaussian")
     with caplog.at_level(logging.INFO, logger="rflvm"):
-        draws = rflvm.sample(truth.data, "poisson", n_features=20, n_burnin=5, n_samples=5, n_chains=2)
+        draws = rflvm.sample(truth.data, "gaussian", n_features=20, n_burnin=5, n_samples=5, n_chains=2)
     assert "the chains start at the MAP" in caplog.text
     assert not np.array_equal(draws["beta"][0, 0], draws["beta"][1, 0])
     assert r2_affine(truth.X, draws["X"][0, -1]) > 0.8

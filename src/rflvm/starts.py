@@ -238,5 +238,6 @@ def from_prior(key: Array, X: np.ndarray, data: Data, model: Model) -> State:
 def _mode(state: State, data: Data, model: Model) -> Float[Array, "M J"]:
     per_column = {name: value for name, value in state.theta.items() if value.ndim}
     begin = laplace.start(data, model, state.beta)
-    _, evidence = laplace.log_evidence(features(state.X, state.W), per_column, begin, data, model, 1e-2)
+    tolerance = 1e4 * float(jnp.finfo(state.X.dtype).eps)
+    _, evidence = laplace.log_evidence(features(state.X, state.W), per_column, begin, data, model, tolerance)
     return laplace.Blocks(data.Y.shape[1]).join(evidence.mode.beta)

@@ -140,6 +140,21 @@ def test_interrupt_in_burnin_is_raised():
         rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=stop, **SHORT)
 
 
+def test_interrupt_at_the_start_is_raised(monkeypatch):
+    """Not taken for the end of the start, after which the chains would run."""
+    find = gibbs.map_engine.find
+
+    def interrupted(data, model, kernel, init, n_iterations, seed, tell):
+        def stop(value):
+            raise KeyboardInterrupt
+
+        return find(data, model, kernel, "pca", n_iterations, seed, stop)
+
+    monkeypatch.setattr(gibbs.map_engine, "find", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        rflvm.sample(table(FAMILIES["gaussian"]), "gaussian", n_features=6, init="map")
+
+
 def test_numerical_trouble_names_the_block(monkeypatch):
     broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(jnp.ones(()), jnp.zeros(())))  # noqa: E731
     monkeypatch.setattr(gibbs.X, "step", broken)

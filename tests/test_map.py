@@ -151,6 +151,22 @@ def test_an_interrupted_climb_keeps_the_best_point(x64):
     assert after.value >= seen[-1]
 
 
+def test_an_interrupt_before_there_is_a_start_is_raised(x64):
+    data, model, _ = search_on("gaussian", "rbf", table("gaussian"))
+
+    def stop(value):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.choose_start(jax.random.key(0), data, model, "auto", 0, stop)
+
+
+@pytest.mark.parametrize(("init", "shape", "D"), [("isomap", (6, 5), 2), ("kernel", (30, 2), 2), ("tsne", (40, 9), 4)])
+def test_starts_that_cannot_be_made_are_refused(init, shape, D):
+    with pytest.raises(ValueError, match=f"init='{init}' cannot be made for a table of shape"):
+        starts.embed(init, np.ones(shape), D, 0)
+
+
 @pytest.mark.parametrize("shape", [(1, 4), (3, 1), (6, 2)])
 def test_smallest_tables_are_fitted(shape):
     fit = rflvm.maximise(np.ones(shape), "poisson", n_latent=1, n_features=4, n_iterations=3)

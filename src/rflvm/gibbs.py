@@ -180,16 +180,21 @@ def sample(
         data = validation.to_device(table, dtype)
         recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
         keys = [jax.random.fold_in(jax.random.key(seed), c) for c in range(chain_count)]
-        begin = _starter(X0, data, model, seed)
+        with tqdm(desc="start", unit="iteration", disable=progress is not True) as line:
+            begin = _starter(X0, data, model, seed, lambda value: line.update())
         chains = [Chain(key, begin(jax.random.fold_in(key, 0)), data, model) for key in keys]
         return _run(chains, data, Moves(latents, frequencies, coefficients), _reporter(progress), recorder, **run)
 
 
-def _starter(init: str | np.ndarray, data: Data, model: Model, seed: int) -> Callable[[Array], State]:
+def _starter(
+    init: str | np.ndarray, data: Data, model: Model, seed: int, tell: Callable[[float], Any]
+) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
         small = _cast(data, jnp.float32)  # as ``maximise`` does: precise enough for a start
-        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed)
+        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell)
+        if search.convergence == "interrupted":
+            raise KeyboardInterrupt
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
         return lambda key: _cast(map_engine.draw_state(key, search, small, model), data.Y.dtype)
     X = starts.embed("pca", starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init

@@ -211,7 +211,7 @@ class _Search(NamedTuple):
 def _find_mode(Phi, mode: Mode, predictor, log_prob, factor, theta, precision, tolerance):
     """Newton's method for all columns, with the last evaluation's P^{-1} for as long as it serves.
 
-    A step that does not improve its column is halved. After ``_STEPS_PER_FACTOR`` steps without
+    A step that does not improve its column is cut to a quarter. After ``_STEPS_PER_FACTOR`` steps without
     convergence P^{-1} is computed anew.
     """
 

@@ -106,7 +106,8 @@ def evaluate(
         W = frequencies(parameters, spectrum)
         prior = log_prior(parameters, spectrum, model)
         if mode is None:
-            return log_evidence(parameters.X, W, data, model).sum() + prior, None
+            values = log_evidence(parameters.X, W, data, model)
+            return jnp.sum(values.astype(jnp.result_type(float))) + prior, None
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
         value, evidence = laplace.log_evidence(features(parameters.X, W), theta, mode, data, model, tolerance)
         return value + prior, evidence
@@ -259,7 +260,7 @@ def find(
 ) -> tuple[Search, str]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
     key_begin, key_mixture = jax.random.split(jax.random.key(seed))
-    search, name = choose_start(key_begin, data, model, init, seed)
+    search, name = choose_start(key_begin, data, model, init, seed, tell)
     search = climb(search, data, model, n_iterations, tell)
     if kernel == "learned":
         for key in jax.random.split(key_mixture, N_ROUNDS):
@@ -269,10 +270,14 @@ def find(
     return search, name
 
 
-def choose_start(key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int) -> tuple[Search, str]:
+def choose_start(
+    key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int,
+    tell: Callable[[float], None] = lambda value: None,
+) -> tuple[Search, str]:  # fmt: skip
     """A search from the start of X that was asked for, or from the best of several.
 
-    Of many rows a sample competes, and the others are placed next to it.
+    Of many rows a sample competes, and the others are placed next to it. An interrupt is raised: there
+    is nothing to keep yet.
     """
     if isinstance(init, np.ndarray):
         return begin(key, init, data, model), "given"
@@ -281,14 +286,19 @@ def choose_start(key: Array, data: Data, model: Model, init: str | np.ndarray, s
         return begin(key, starts.embed(init, table, model.D, seed), data, model), init
     rows = starts.landmarks(len(table), seed)
     sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
-    found = {
-        name: climb(begin(key, X, sample, model), sample, model, N_SCREENING)
-        for name, X in starts.candidates(table[rows], model.D, seed).items()
-    }
+
+    def compete(search: Search, n_iterations: int) -> Search:
+        search = climb(search, sample, model, n_iterations, tell)
+        if search.convergence == "interrupted":
+            raise KeyboardInterrupt
+        return search
+
+    options = starts.candidates(table[rows], model.D, seed)
+    found = {name: compete(begin(key, X, sample, model), N_SCREENING) for name, X in options.items()}
     scores = ", ".join(f"{name} {search.score:.1f}" for name, search in found.items())
     finalists = sorted(found, key=lambda name: found[name].score, reverse=True)[:N_FINALISTS]
     for name in finalists:
-        found[name] = climb(found[name], sample, model, N_FINAL)
+        found[name] = compete(found[name], N_FINAL)
     best = max(finalists, key=lambda name: found[name].score)
     logger.info("start of X: %s (scores after %d iterations: %s)", best, N_SCREENING, scores)
     search = found[best]
@@ -370,9 +380,9 @@ def maximise(
         D, and M = 2H, an even number of random features.
     kernel : {"learned", "rbf"}
         Frequencies free under their mixture prior, or an RBF kernel with a learned scale.
-    init : {"auto", "pca", "isomap", "tsne"} or array (N, D)
-        Where X starts. "auto" tries all of them for a few iterations, keeps the one with the highest
-        posterior density and logs it.
+    init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
+        Where X starts. "auto" tries all of them for a few iterations, keeps the best by ``score``
+        and logs it.
     n_iterations : int
         At most so many L-BFGS iterations in each round.
     seed : int
@@ -389,7 +399,7 @@ def maximise(
     Returns
     -------
     Fit
-        Interrupting (Ctrl-C) returns the best point found so far.
+        Interrupting (Ctrl-C) returns the best point found so far, once a start has been chosen.
     """
     family = likelihoods.get(likelihood)
     D, H = validation.check_dimensions(n_latent, n_features)
@@ -480,7 +490,7 @@ def _row_covariances(slopes: Float[Array, "D N M"], found: laplace.Details) -> F
 
 
 def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
-    """A state of the sampler at the maximum: beta and sigma^2 drawn, the mixture updated to W."""
+    """A state of the sampler at the maximum: beta drawn, the mixture updated to W."""
     key_mixture, key_beta = jax.random.split(key)
     parameters = search.parameters
     W = frequencies(parameters, search.spectrum)

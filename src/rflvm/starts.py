@@ -154,18 +154,31 @@ def _principal(X: np.ndarray, dimension: int) -> np.ndarray:
     return centred @ np.linalg.svd(centred, full_matrices=False)[2][:dimension].T
 
 
-def candidates(table: np.ndarray, D: int, seed: int) -> dict[str, np.ndarray]:
+def possible(table: np.ndarray, D: int) -> list[str]:
     """The starts that can be made: the graphs of neighbours need a few rows, Barnes-Hut t-SNE D <= 3."""
     N, J = table.shape
-    made = {"pca": embed("pca", table, D, seed)}
-    if max(15, 3 * D) < N and J > D:
-        made |= {name: embed(name, table, D, seed) for name in (("isomap", "tsne") if D <= 3 else ("isomap",))}
+    if max(15, 3 * D) >= N or J <= D:
+        return ["pca"]
+    return [name for name in STARTS if name != "tsne" or D <= 3]
+
+
+def candidates(table: np.ndarray, D: int, seed: int) -> dict[str, np.ndarray]:
+    """All the starts that can be made, several of them by kernel matching."""
+    names = possible(table, D)
+    made = {name: embed(name, table, D, seed) for name in names if name != "kernel"}
+    if "kernel" in names:
         made |= {f"kernel {i}": scaled(X) for i, X in enumerate(matched(table, D, seed), 1)}
     return made
 
 
 def embed(name: str, table: np.ndarray, D: int, seed: int) -> np.ndarray:
     """A start by its name, each axis scaled to mean zero and variance one."""
+    names = possible(table, D)
+    if name not in names:
+        raise ValueError(
+            f"init={name!r} cannot be made for a table of shape {table.shape} in {D} dimensions: "
+            f"use {' or '.join(names)}"
+        )
     if name == "pca":
         return scaled(pca(table, D, seed))
     rows = landmarks(len(table), seed)

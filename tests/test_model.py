@@ -11,6 +11,7 @@ from scipy import integrate
 from scipy.special import expit
 
 from rflvm import likelihoods, model
+from rflvm.features import features
 from rflvm.model import Data, Model, Prior, State
 
 stats: Any = scipy.stats  # its frozen distributions are typed as discrete and continuous at once
@@ -151,7 +152,7 @@ def test_log_joint_is_invariant_under_rotation_and_reflection(x64, reflect):
 @pytest.mark.parametrize("masked", [False, True])
 def test_evidence_equals_a_dense_multivariate_t(x64, masked):
     full, state, data = problem("gaussian", masked)
-    actual = jax.jit(model.log_evidence, static_argnums=3)(state.X, state.W, data, full)
+    actual = jax.jit(model.log_evidence, static_argnums=2)(features(state.X, state.W), data, full)
     angle = np.asarray(state.X) @ np.asarray(state.W).T
     Phi = np.column_stack([np.cos(angle), np.sin(angle), np.full(N, np.sqrt(H))]) / np.sqrt(H)
     B0 = np.diag([0.8**2] * (2 * H) + [3.0**2])
@@ -165,7 +166,7 @@ def test_evidence_equals_a_dense_multivariate_t(x64, masked):
 
 def test_evidence_does_not_depend_on_what_masked_cells_hold(x64):
     full, state, data = problem("gaussian")
-    evidence = jax.jit(lambda Y: model.log_evidence(state.X, state.W, data._replace(Y=Y), full))
+    evidence = jax.jit(lambda Y: model.log_evidence(features(state.X, state.W), data._replace(Y=Y), full))
     expected = evidence(data.Y)
     for content in (1e6, np.nan):
         assert data.mask is not None
@@ -174,7 +175,7 @@ def test_evidence_does_not_depend_on_what_masked_cells_hold(x64):
 
 def test_evidence_gradient_with_a_mask_is_finite(x64):
     full, state, data = problem("gaussian")
-    slope = jax.jit(jax.grad(lambda W: model.log_evidence(state.X, W, data, full).sum()))(state.W)
+    slope = jax.jit(jax.grad(lambda W: model.log_evidence(features(state.X, W), data, full).sum()))(state.W)
     assert np.isfinite(slope).all()
 
 

@@ -192,7 +192,7 @@ def _starter(
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
         small = _cast(data, jnp.float32)  # as ``maximise`` does: precise enough for a start
-        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell)
+        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, amplitude=False)
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)

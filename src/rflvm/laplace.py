@@ -141,6 +141,11 @@ def _log_prob(F, theta, columns: Columns, model: Model):
     return cells if columns.mask is None else jnp.where(columns.mask, cells, 0)
 
 
+def curvature(F: Float[Array, "N J"], theta: dict[str, Array], data: Data, model: Model) -> Float[Array, "N J"]:
+    """D of each cell, 0 where it is missing."""
+    return _slope_and_curvature(F, theta, Columns(data.Y, data.mask, data.trials), model)[1]
+
+
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):
     """g and D of each cell."""
     slope = jax.grad(lambda F: _log_prob(F, theta, columns, model).sum())

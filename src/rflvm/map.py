@@ -3,7 +3,7 @@
 Integrated exactly for the Gaussian (Eq. 12), by Laplace's method otherwise (``laplace.py``). A joint
 maximum that includes beta overfits; this one does not. Two kernels:
 
-rbf        W = c E with E fixed draws from N(0, I): an RBF kernel whose inverse lengthscale c is learned
+rbf        W = c E with E fixed (``quadrature.py``): an RBF kernel whose inverse lengthscale c is learned
 learned    W free under the mixture prior; its z, (mu, Sigma) and alpha are updated between rounds
 
 The maximiser is L-BFGS. X starts where ``starts.py`` says, and several starts can compete.
@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from scipy import optimize
 from tqdm import tqdm
 
-from . import laplace, likelihoods, linalg, spectral, starts, validation
+from . import laplace, likelihoods, linalg, quadrature, spectral, starts, validation
 from .features import features, features_and_slopes
 from .laplace import Mode
 from .linalg import NumericalError
@@ -34,32 +34,39 @@ logger = logging.getLogger(__name__)
 
 N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
-N_SCREENING, N_FINALISTS, N_FINAL = 8, 3, 16
-CHECK_EVERY = 8
+N_SCREENING, N_FINALISTS, N_FINAL = 60, 3, 8
+SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
+SMOOTH = 0.5
+STRETCH = 0.5
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
+ROUNDING = 1e-6
 
 Kernel = Literal["rbf", "learned"]
 Convergence = Literal["converged", "iteration limit", "line search failed", "interrupted"]
 
 
 class Parameters(NamedTuple):
-    """What is maximised over: either the scale of fixed frequencies or the frequencies themselves."""
+    """What is maximised over: X, the kernel's amplitude, the scale of fixed frequencies or the frequencies
+    themselves, and the family's own parameters. Without an amplitude the prior of beta is as given.
+    """
 
     X: Float[Array, "N D"]
+    log_amplitude: Float[Array, ""] | None
     log_scale: Float[Array, ""] | None
     W: Float[Array, "H D"] | None
     log_theta: dict[str, Array]
 
 
 class Spectrum(NamedTuple):
-    """What the frequencies have as given: fixed standard draws, and the mixture."""
+    """What the frequencies have as given: fixed points, the mixture, and what a row knows of its position."""
 
     standard: Float[Array, "H D"]
     z: Array
     mu: Float[Array, "H D"]
     Sigma: Float[Array, "H D D"]
     alpha: Float[Array, ""]
+    information: Float[Array, ""]
 
 
 def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D"]:
@@ -70,25 +77,45 @@ def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D
     return jnp.exp(parameters.log_scale) * spectrum.standard
 
 
+def basis(parameters: Parameters, spectrum: Spectrum) -> tuple[Float[Array, "N M"], Float[Array, "D N M"], Array]:
+    """Phi and its slopes with the amplitude in them, and what each column was multiplied by.
+
+    A beta of standard deviation a for Phi is the same as one of standard deviation 1 for a Phi.
+    """
+    Phi, slopes = features_and_slopes(parameters.X, frequencies(parameters, spectrum))
+    times = jnp.ones(Phi.shape[1], Phi.dtype)
+    if parameters.log_amplitude is not None:
+        times = times.at[:-1].set(jnp.exp(parameters.log_amplitude))
+    return Phi * times, slopes * times, times
+
+
 def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float[Array, ""]:
-    """log p(X, W, log theta) and the volume of what X and W share.
+    """log p(X, W, log theta), and two terms for what a maximum does not see of the volume around it.
 
     X -> XA, W -> WA^{-T} leaves the likelihood as it is, so a bare maximum would shrink X to gain
     density. The volume |A|^N of that direction, A any matrix when W is free and a multiple of I when
     it is not, puts X'X/N at I, or its mean diagonal at 1, where the posterior has it.
-    For the scale of an RBF kernel log c ~ N(0, 1).
+
+    With higher frequencies the rows are told apart more sharply, so each has less room, and a bare maximum
+    would stretch curves out. If F got steeper in proportion, the room would change by
+    |I + i W'W/H|^{-N/2}, i the information that a row would have where F has slope one; where F is held
+    by the data it would not change. ``STRETCH`` takes half of it (docs/design.md). The logarithms of the
+    amplitude and of an RBF kernel's scale are N(0, 1).
     """
-    X = parameters.X
+    X, W = parameters.X, frequencies(parameters, spectrum)
     N, D = X.shape
+    half_logdet = lambda S: linalg.small_logdet(linalg.small_cholesky(S + FLAT * jnp.eye(D, dtype=X.dtype)))  # noqa: E731
     total = log_prior_latents(X)
-    if parameters.W is not None:
-        mu, Sigma = spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]
-        total += spectral.log_normal(parameters.W, mu, Sigma).sum()
-        total += N * linalg.small_logdet(linalg.small_cholesky(X.T @ X / N + FLAT * jnp.eye(D, dtype=X.dtype)))
-    else:
-        assert parameters.log_scale is not None
+    if parameters.log_amplitude is not None:
+        total += -0.5 * parameters.log_amplitude**2
+    if parameters.log_scale is not None:
         total += -0.5 * parameters.log_scale**2
-        total += N * D / 2 * jnp.log(jnp.mean(X**2) + FLAT)
+        shared = N * D / 2 * jnp.log(jnp.mean(X**2) + FLAT)
+    else:
+        total += spectral.log_normal(W, spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]).sum()
+        shared = N * half_logdet(X.T @ X / N)
+    room = -N * half_logdet(jnp.eye(D, dtype=X.dtype) + spectrum.information * W.T @ W / len(W))
+    total += (1 - STRETCH) * shared + STRETCH * room
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)
@@ -103,13 +130,13 @@ def evaluate(
     """log p(X, W, theta | Y) up to a constant, its gradient, and where beta's modes are."""
 
     def objective(parameters):
-        W = frequencies(parameters, spectrum)
+        Phi, _, _ = basis(parameters, spectrum)
         prior = log_prior(parameters, spectrum, model)
         if mode is None:
-            values = log_evidence(parameters.X, W, data, model)
+            values = log_evidence(Phi, data, model)
             return jnp.sum(values.astype(jnp.result_type(float))) + prior, None
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
-        value, evidence = laplace.log_evidence(features(parameters.X, W), theta, mode, data, model, tolerance)
+        value, evidence = laplace.log_evidence(Phi, theta, mode, data, model, tolerance)
         return value + prior, evidence
 
     (value, evidence), gradient = jax.value_and_grad(objective, has_aux=True)(parameters)
@@ -125,73 +152,57 @@ class Search:
     spectrum: Spectrum
     trace: list[float]
     value: float = -np.inf
-    score: float = -np.inf
     convergence: Convergence = "iteration limit"
-
-
-def score(search: Search, data: Data, model: Model) -> float:
-    """The objective plus the log volume of X, 1/2 sum_n log |Cov x_n|: X integrated out as well, row by row.
-
-    A maximum can be high because it is narrow. Curves that are stretched out, with a short lengthscale,
-    are: their rows are told apart more sharply, at no cost in density. By this score they lose.
-    """
-    W = frequencies(search.parameters, search.spectrum)
-    Phi, slopes = features_and_slopes(search.parameters.X, W)
-    covariance = _row_covariances(slopes, _coefficients(search, Phi, data, model)[1])
-    return search.value + 0.5 * float(jnp.sum(jnp.linalg.slogdet(covariance)[1].astype(float)))
 
 
 def climb(
     search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None
 ) -> Search:
-    """L-BFGS from where a search is, for as long as the score rises; the point with the best score is kept.
+    """L-BFGS from where a search is; the highest point is kept, also when interrupted.
 
-    The score is looked at every ``CHECK_EVERY`` iterations and at the end, also when interrupted.
+    X moves by U + ``SMOOTH`` Phi A, with Phi its features at the start: that all rows bend together is as easy
+    as that each moves by itself, or the shape of the whole would be found last.
     """
     flat, unravel = _flatten(search.parameters)
+    size, N, D = len(flat), *search.parameters.X.shape
+    Phi = SMOOTH * np.asarray(features(search.parameters.X, frequencies(search.parameters, search.spectrum)), float)
     tolerance = TOLERANCE[str(data.Y.dtype)]
-    highest, last = search, flat
-    value, mode, trace = -np.inf, search.mode, list(search.trace)
+    highest, value, mode, trace = flat, -np.inf, search.mode, list(search.trace)
 
-    def negative(flat):
-        nonlocal value, mode
+    def expand(point):
+        flat = point[:size].copy()
+        flat[: N * D] += (Phi @ point[size:].reshape(-1, D)).ravel()
+        return flat
+
+    def negative(point):
+        nonlocal highest, value, mode
+        flat = expand(point)
         number, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
         number, slope = float(number), _flatten(gradient)[0]
         if not (np.isfinite(number) and np.isfinite(slope).all()):
-            return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(flat)
+            return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(point)
         if number > value:
-            value, mode = number, None if evidence is None else evidence.mode
-        return -number, -slope
+            highest, value, mode = flat, number, None if evidence is None else evidence.mode
+        return -number, -np.append(slope, Phi.T @ slope[: N * D].reshape(N, D))
 
-    def look(flat) -> bool:
-        nonlocal highest
-        here = Search(unravel(flat), mode, search.spectrum, trace, value)
-        here.score = score(here, data, model)
-        rises = here.score > highest.score
-        if rises:
-            highest = here
-        return rises
-
-    def after(flat):
-        nonlocal last
-        last = flat.copy()
+    def after(point):
         trace.append(value)
         tell(value)
-        if (len(trace) - len(search.trace)) % CHECK_EVERY == 0 and not look(flat):
-            raise StopIteration
 
+    start = np.append(flat, np.zeros(Phi.shape[1] * D))
     options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-4, "maxls": 20}
     try:
         minimize: Any = optimize.minimize
-        result = minimize(negative, flat, jac=True, method="L-BFGS-B", callback=after, options=options)
-        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit", 99: "converged"}
+        result = minimize(negative, start, jac=True, method="L-BFGS-B", callback=after, options=options)
+        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
         convergence = codes.get(result.status, "line search failed")
+        if result.status == 2 and len(trace) > 1 and trace[-1] - trace[-2] < ROUNDING * abs(value):
+            convergence = "converged"  # no line has a rise that these numbers can show
     except KeyboardInterrupt:
         convergence = "interrupted"
     if not np.isfinite(value):
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
-    look(last)
-    return dataclasses.replace(highest, trace=trace, convergence=convergence)
+    return Search(unravel(highest), mode, search.spectrum, trace, value, convergence)
 
 
 def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
@@ -209,20 +220,27 @@ def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray],
     return np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves]), unravel
 
 
-def begin(key: Array, X: np.ndarray, data: Data, model: Model) -> Search:
-    """A search with an RBF kernel from a start of X."""
+def begin(key: Array, X: np.ndarray, data: Data, model: Model, amplitude: bool) -> Search:
+    """A search with an RBF kernel from a start of X, with an amplitude to be learned or without."""
     dtype = data.Y.dtype
     prior = jax.jit(sample_prior, static_argnums=(1, 2, 3, 4))(key, model, *data.Y.shape, dtype)
     eye = jnp.broadcast_to(jnp.eye(model.D, dtype=dtype), prior.Sigma.shape)
-    standard = jax.random.normal(key, (model.H, model.D), dtype)
-    spectrum = Spectrum(standard, jnp.zeros_like(prior.z), jnp.zeros_like(prior.mu), eye, prior.alpha)
+    standard = jnp.asarray(quadrature.frequencies(model.H, model.D, int(jax.random.bits(key))), dtype)
     gaussian = isinstance(model.likelihood, likelihoods.Gaussian)
     log_theta = {} if gaussian else {name: jnp.zeros_like(value) for name, value in prior.theta.items()}
-    parameters = Parameters(jnp.asarray(X, dtype), jnp.zeros((), dtype), None, log_theta)
-    mode = None
-    if not gaussian:
-        beta = jnp.zeros_like(prior.beta).at[-1].set(jnp.asarray(starts.intercepts(data, model), dtype))
-        mode = laplace.start(data, model, beta)
+    zero = jnp.zeros((), dtype)
+    parameters = Parameters(jnp.asarray(X, dtype), zero if amplitude else None, zero, None, log_theta)
+    if gaussian:
+        mode, curvature = None, jnp.ones_like(data.Y) if data.mask is None else data.mask.astype(dtype)
+    else:
+        intercepts = jnp.asarray(starts.intercepts(data, model), dtype)
+        mode = laplace.start(data, model, jnp.zeros_like(prior.beta).at[-1].set(intercepts))
+        theta = {name: jnp.exp(value) for name, value in log_theta.items()}
+        curvature = laplace.curvature(intercepts + data.offset[:, None], theta, data, model)
+    information = curvature.sum() / len(X)
+    spectrum = Spectrum(
+        standard, jnp.zeros_like(prior.z), jnp.zeros_like(prior.mu), eye, prior.alpha, information.astype(dtype)
+    )
     return Search(parameters, mode, spectrum, [])
 
 
@@ -231,7 +249,7 @@ def free_frequencies(key: Array, search: Search, model: Model) -> Search:
     W = frequencies(search.parameters, search.spectrum)
     spectrum = _update_mixture(key, W, search.spectrum, model)
     parameters = search.parameters._replace(log_scale=None, W=W)
-    return dataclasses.replace(search, parameters=parameters, spectrum=spectrum, score=-np.inf)
+    return dataclasses.replace(search, parameters=parameters, spectrum=spectrum)
 
 
 @functools.partial(jax.jit, static_argnames="model")
@@ -251,16 +269,17 @@ def _update_mixture(key: Array, W: Array, spectrum: Spectrum, model: Model) -> S
     keys = jax.random.split(key, N_MIXTURE_PASSES)
     (z, alpha), _ = jax.lax.scan(one_pass, (spectrum.z, spectrum.alpha), keys)
     posterior = spectral.niw_posterior(niw, W, z)
-    return Spectrum(spectrum.standard, z, posterior.m, posterior.Psi / posterior.nu[:, None, None], alpha)
+    Sigma = posterior.Psi / posterior.nu[:, None, None]
+    return spectrum._replace(z=z, mu=posterior.m, Sigma=Sigma, alpha=alpha)
 
 
 def find(
     data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
-    tell: Callable[[float], None] = lambda value: None,
+    tell: Callable[[float], None] = lambda value: None, *, amplitude: bool = True,
 ) -> tuple[Search, str]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
     key_begin, key_mixture = jax.random.split(jax.random.key(seed))
-    search, name = choose_start(key_begin, data, model, init, seed, tell)
+    search, name = choose_start(key_begin, data, model, init, seed, tell, amplitude)
     search = climb(search, data, model, n_iterations, tell)
     if kernel == "learned":
         for key in jax.random.split(key_mixture, N_ROUNDS):
@@ -272,40 +291,55 @@ def find(
 
 def choose_start(
     key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int,
-    tell: Callable[[float], None] = lambda value: None,
+    tell: Callable[[float], None] = lambda value: None, amplitude: bool = True,
 ) -> tuple[Search, str]:  # fmt: skip
     """A search from the start of X that was asked for, or from the best of several.
 
-    Of many rows a sample competes, and the others are placed next to it. An interrupt is raised: there
-    is nothing to keep yet.
+    Of many rows a sample competes, and the others are placed next to it. The first rounds are held on the
+    standardised table as if it were Gaussian, which costs little, the last on the table itself.
+    An interrupt is raised: there is nothing to keep yet.
     """
     if isinstance(init, np.ndarray):
-        return begin(key, init, data, model), "given"
+        return begin(key, init, data, model, amplitude), "given"
     table = starts.stabilised(data, model)
     if init != "auto":
-        return begin(key, starts.embed(init, table, model.D, seed), data, model), init
+        return begin(key, starts.embed(init, table, model.D, seed), data, model, amplitude), init
     rows = starts.landmarks(len(table), seed)
     sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
+    stand_in = Data(jnp.asarray(starts.standardised(table[rows]), data.Y.dtype), None, 0 * sample.offset, None)
+    gaussian = Model(likelihoods.Gaussian(), model.D, model.H)
 
-    def compete(search: Search, n_iterations: int) -> Search:
-        search = climb(search, sample, model, n_iterations, tell)
+    def compete(search: Search, data: Data, model: Model, n_iterations: int) -> Search:
+        search = climb(search, data, model, n_iterations, tell)
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
         return search
 
-    options = starts.candidates(table[rows], model.D, seed)
-    found = {name: compete(begin(key, X, sample, model), N_SCREENING) for name, X in options.items()}
-    scores = ", ".join(f"{name} {search.score:.1f}" for name, search in found.items())
-    finalists = sorted(found, key=lambda name: found[name].score, reverse=True)[:N_FINALISTS]
-    for name in finalists:
-        found[name] = compete(found[name], N_FINAL)
-    best = max(finalists, key=lambda name: found[name].score)
-    logger.info("start of X: %s (scores after %d iterations: %s)", best, N_SCREENING, scores)
-    search = found[best]
+    def from_stand_in(found: Search) -> Search:
+        search = begin(key, np.asarray(found.parameters.X), sample, model, amplitude)
+        parameters = search.parameters._replace(log_scale=found.parameters.log_scale)
+        return dataclasses.replace(search, parameters=parameters)
+
+    first = {
+        name: compete(begin(key, X, stand_in, gaussian, True), stand_in, gaussian, N_SCREENING)
+        for name, X in starts.candidates(table[rows], model.D, seed).items()
+    }
+    ranked = sorted(first, key=lambda name: first[name].value, reverse=True)
+    finalists = ranked[:1]
+    for name in ranked[1:]:
+        distance = first[finalists[-1]].value - first[name].value
+        if distance > SAME and first[ranked[0]].value - first[name].value < NEAR and len(finalists) < N_FINALISTS:
+            finalists.append(name)
+    second = {name: compete(from_stand_in(first[name]), sample, model, N_FINAL) for name in finalists}
+    best = max(second, key=lambda name: second[name].value)
+    for text, found in (("as if Gaussian", first), ("then", second)):
+        logger.info("log posterior %s: %s", text, ", ".join(f"{n} {search.value:.1f}" for n, search in found.items()))
+    logger.info("start of X: %s", best)
+    search = second[best]
     if sample is data:
         return search, best
     X = starts.extend(np.asarray(search.parameters.X), rows, table, seed)
-    full = begin(key, X, data, model)
+    full = begin(key, X, data, model, amplitude)
     return dataclasses.replace(full, parameters=search.parameters._replace(X=full.parameters.X)), best
 
 
@@ -381,8 +415,8 @@ def maximise(
     kernel : {"learned", "rbf"}
         Frequencies free under their mixture prior, or an RBF kernel with a learned scale.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
-        Where X starts. "auto" tries all of them for a few iterations, keeps the best by ``score``
-        and logs it.
+        Where X starts. "auto" tries all of them for a few iterations, keeps the one with the
+        highest posterior density and logs it.
     n_iterations : int
         At most so many L-BFGS iterations in each round.
     seed : int
@@ -424,8 +458,7 @@ def maximise(
 def finish(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
     """Everything that a fit carries, at the end of a search."""
     parameters = search.parameters
-    W = frequencies(parameters, search.spectrum)
-    Phi, slopes = features_and_slopes(parameters.X, W)
+    Phi, slopes, times = basis(parameters, search.spectrum)
     theta, found = _coefficients(search, Phi, data, model)
     covariance = _row_covariances(slopes, found)
     keep = found.factor.size * found.factor.dtype.itemsize <= memory_budget
@@ -436,13 +469,13 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
         model=model,
         X=as_array(parameters.X),
         X_covariance=as_array(covariance),
-        W=as_array(W),
+        W=as_array(frequencies(parameters, search.spectrum)),
         z=as_array(search.spectrum.z),
         mu=as_array(search.spectrum.mu),
         Sigma=as_array(search.spectrum.Sigma),
         alpha=float(search.spectrum.alpha),
-        beta=as_array(found.beta),
-        beta_factor=as_array(found.factor) if keep else None,
+        beta=as_array(times[:, None] * found.beta),
+        beta_factor=as_array(found.factor / times[:, None]) if keep else None,
         beta_scale=as_array(found.scale),
         theta={name: as_array(value) for name, value in theta.items()},
         trace=np.array(search.trace),
@@ -495,8 +528,9 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     parameters = search.parameters
     W = frequencies(parameters, search.spectrum)
     mixture = _update_mixture(key_mixture, W, search.spectrum, model)
-    theta, found = _coefficients(search, features(parameters.X, W), data, model)
+    Phi, _, times = basis(parameters, search.spectrum)
+    theta, found = _coefficients(search, Phi, data, model)
     noise = jax.random.normal(key_beta, found.beta.shape, found.beta.dtype) * jnp.sqrt(found.scale)
     factor = found.factor[0] if len(found.factor) == 1 else found.factor
-    beta = found.beta + coefficients(factor, noise)
+    beta = times[:, None] * (found.beta + coefficients(factor, noise))
     return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta)

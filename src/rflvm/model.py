@@ -186,8 +186,8 @@ def coefficients(L: Float[Array, "*J M M"], half: Float[Array, "M J"]) -> Float[
     return linalg.solve_lower_transposed(L, half.T[..., None])[..., 0].T
 
 
-def log_evidence(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, model: Model) -> Float[Array, " J"]:
-    """log p(y_j | X, W) of the Gaussian model, beta_j and sigma_j^2 integrated out (Eq. 12).
+def log_evidence(Phi: Float[Array, "N M"], data: Data, model: Model) -> Float[Array, " J"]:
+    """log p(y_j | Phi) of the Gaussian model, beta_j and sigma_j^2 integrated out (Eq. 12).
 
     Its derivative in Phi is written out, -M Phi S_N^{-1} + (a_N / b_N)(y - M Phi beta_N) beta_N' with
     M = diag(mask), which is cheaper than differentiating the Cholesky factors.
@@ -220,7 +220,7 @@ def log_evidence(X: Float[Array, "N D"], W: Float[Array, "H D"], data: Data, mod
 
     evidence = jax.custom_vjp(lambda Phi: forward(Phi)[0])
     evidence.defvjp(forward, backward)
-    return evidence(features(X, W))
+    return evidence(Phi)
 
 
 def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) -> State:

@@ -15,7 +15,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import optimize
 from sklearn.manifold import TSNE, Isomap
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
@@ -23,12 +22,14 @@ from sklearn.utils.extmath import randomized_svd
 from . import laplace
 from .features import features
 from .likelihoods import Gaussian, Logistic
+from .metrics import r2_affine
 from .model import Data, Model, State, sample_prior
 
 N_LANDMARKS = 2000
 _N_COMPONENTS = 50
 _EM_ROUNDS = 20
-_N_MATCHED, _N_MATCHINGS, _N_KEPT, _SAME_LOSS = 300, 6, 4, 1e-3
+_N_MATCHED, _N_MATCHINGS, _N_KEPT, _SAME_SHAPE = 400, 64, 8, 0.95
+_N_STEPS, _RATE = 70, 0.1
 
 
 def stabilised(data: Data, model: Model) -> np.ndarray:
@@ -38,6 +39,8 @@ def stabilised(data: Data, model: Model) -> np.ndarray:
     name = model.likelihood.name
     if name in ("poisson", "negative_binomial"):
         table = np.sqrt(Y / np.exp(offset))
+    elif name == "multinomial":
+        table = np.sqrt(Y)  # late sticks have few trials or none, so their shares say little
     elif data.trials is not None:
         trials = np.asarray(data.trials)
         table = np.arcsin(np.sqrt((Y + 3 / 8) / (trials + 3 / 4)))
@@ -46,6 +49,12 @@ def stabilised(data: Data, model: Model) -> np.ndarray:
     else:
         table = Y
     return table if data.mask is None else filled(table, np.asarray(data.mask), model.D)
+
+
+def standardised(table: np.ndarray) -> np.ndarray:
+    """Columns of mean zero and variance one; constant columns stay at zero."""
+    scale = table.std(0)
+    return (table - table.mean(0)) / np.where(scale > 1e-12, scale, 1)
 
 
 def filled(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
@@ -100,52 +109,65 @@ STARTS: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
 
 
 def matched(table: np.ndarray, D: int, seed: int) -> list[np.ndarray]:
-    """X such that an RBF kernel of X has the correlations of the rows, from several starts, best first.
+    """X such that an RBF kernel of X has the correlations of the rows, from random starts, best first.
 
     Under the model the rows n and m of F have covariance k(x_n - x_m) over columns. The empirical
     covariances of the standardised columns, which know about distances between neighbourhoods too,
-    are matched by least squares off the diagonal, from Isomap and from random starts, the latter in ever
-    fewer dimensions down to D: with dimensions to spare a curve does not get stuck across itself.
+    are matched by least squares off the diagonal, first with one dimension to spare, in which a curve
+    does not get stuck across itself.
     """
     rng = np.random.default_rng(seed)
-    N = len(table)
-    rows = np.sort(rng.permutation(N)[:_N_MATCHED])
-    scale = table.std(0)
-    white = (table - table.mean(0)) / np.where(scale > 1e-12, scale, 1)
-    covariance = _centred(white[rows] @ white[rows].T / white.shape[1])
-    found = [_match(covariance, scaled(isomap(white[rows], D, seed)))]
-    for _ in range(_N_MATCHINGS):
-        X = 0.3 * rng.standard_normal((len(rows), D + 2))
-        for dimension in (D + 2, D + 1, D):
-            X, loss = _match(covariance, _principal(X, dimension))
-        found.append((X, loss))
-    distinct: list[tuple[np.ndarray, float]] = []
-    for X, loss in sorted(found, key=lambda pair: pair[1]):
-        if not distinct or loss > (1 + _SAME_LOSS) * distinct[-1][1]:
-            distinct.append((X, loss))
-    return [extend(X, rows, table, seed) for X, _ in distinct[:_N_KEPT]]
+    rows = np.sort(rng.permutation(len(table))[:_N_MATCHED])
+    white = standardised(table)
+    covariance = jnp.asarray(_centred(white[rows] @ white[rows].T / white.shape[1]), jnp.float32)
+    X = jnp.asarray(0.3 * rng.standard_normal((_N_MATCHINGS, len(rows), D + 1)), jnp.float32)
+    height = jnp.full(_N_MATCHINGS, 0.5 * jnp.trace(covariance) / len(rows))
+    X, log_height, _ = _match(X, jnp.log(jnp.maximum(height, 1e-12)), covariance)
+    flat = np.stack([_principal(np.asarray(one, float), D) for one in X])
+    X, _, losses = _match(jnp.asarray(flat, jnp.float32), log_height, covariance)
+    kept: list[np.ndarray] = []
+    for one in np.asarray(X, float)[np.argsort(losses)]:
+        if len(kept) < _N_KEPT and all(r2_affine(other, one) < _SAME_SHAPE for other in kept):
+            kept.append(one)
+    return [extend(one, rows, table, seed) for one in kept]
 
 
-def _match(covariance: np.ndarray, X: np.ndarray) -> tuple[np.ndarray, float]:
-    shape = X.shape
+@jax.jit
+def _match(
+    X: Float[Array, "B N D"], log_height: Float[Array, " B"], covariance: Float[Array, "N N"]
+) -> tuple[Float[Array, "B N D"], Float[Array, " B"], Float[Array, " B"]]:
+    """Adam on the squared differences, from each start; also what is left of them."""
+    return jax.lax.map(lambda start: _match_one(start[0], start[1], covariance), (X, log_height), batch_size=2)
 
-    def loss(flat):
-        X, log_height = flat[:-1].reshape(shape), flat[-1]
-        squares = np.sum(X**2, axis=1)
-        K = np.exp(min(log_height, 50.0) - 0.5 * np.maximum(squares[:, None] + squares - 2 * X @ X.T, 0))
-        residual = _centred(K) - covariance
-        np.fill_diagonal(residual, 0)
+
+def _match_one(X: Float[Array, "N D"], log_height: Float[Array, ""], covariance: Float[Array, "N N"]):
+    off_diagonal = 1 - jnp.eye(len(covariance), dtype=covariance.dtype)
+
+    def slopes(X, log_height):
+        squares = jnp.sum(X**2, axis=1)
+        K = jnp.exp(log_height - 0.5 * jnp.maximum(squares[:, None] + squares - 2 * X @ X.T, 0))
+        residual = (_centred(K) - covariance) * off_diagonal
         G = _centred(residual) * K
-        slope = -2 * (G.sum(1)[:, None] * X - G @ X)
-        return 0.5 * np.sum(residual**2), np.append(slope.ravel(), G.sum())
+        return (-2 * (G.sum(axis=1)[:, None] * X - G @ X), G.sum()), 0.5 * jnp.sum(residual**2)
 
-    start = np.append(X.ravel(), np.log(max(0.5 * np.trace(covariance) / len(X), 1e-12)))
-    result = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 80})
-    return result.x[:-1].reshape(shape), float(result.fun)
+    def step(carry, t):
+        position, first, second = carry
+        gradient, loss = slopes(*position)
+        first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, gradient)
+        second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g**2, second, gradient)
+        rate = _RATE * jnp.minimum(1, 3 * (1 - t / _N_STEPS))
+        move = lambda p, m, v: p - rate * m / (1 - 0.9 ** (t + 1)) / (jnp.sqrt(v / (1 - 0.99 ** (t + 1))) + 1e-8)  # noqa: E731
+        return (jax.tree.map(move, position, first, second), first, second), loss
+
+    zero = (jnp.zeros_like(X), jnp.zeros_like(log_height))
+    times = jnp.arange(_N_STEPS, dtype=X.dtype)
+    ((X, log_height), _, _), losses = jax.lax.scan(step, ((X, log_height), zero, zero), times)
+    return X, log_height, losses[-1]
 
 
-def _centred(A: np.ndarray) -> np.ndarray:
-    mean = A.mean(0)
+def _centred(A):
+    """Rows and columns of a symmetric matrix with mean zero."""
+    mean = A.mean(axis=0)
     return A - mean - mean[:, None] + mean.mean()
 
 
@@ -205,9 +227,7 @@ def scaled(X: np.ndarray) -> np.ndarray:
     """Each axis with mean zero and variance one; a single row may be anywhere."""
     if len(X) == 1:
         return np.ones_like(X)
-    X = X - X.mean(0)
-    scale = X.std(0)
-    return X / np.where(scale > 1e-12, scale, 1)
+    return standardised(X)
 
 
 def _scores(table: np.ndarray, n: int, seed: int) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rflvm import likelihoods
+from rflvm.features import features
 from rflvm.model import Data, Model, Prior, State, log_evidence, log_likelihood, predictor
 from rflvm.updates import W as block  # noqa: N811
 from rflvm.updates.tuning import Tuning
@@ -56,7 +57,7 @@ def z_scores(name, step, W_step, D, H, seed):
 
     def statistics(state, data):
         if name == "marginal":  # beta is not touched, and is not a draw given the new W
-            fit = log_evidence(state.X, state.W, data, model).sum()
+            fit = log_evidence(features(state.X, state.W), data, model).sum()
             return jnp.stack([*jnp.tanh(state.W).ravel(), jnp.tanh(fit / 5), jnp.tanh((state.W**2).sum())])
         F = predictor(state, data.offset)
         fit = log_likelihood(state, data, model)

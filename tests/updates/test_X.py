@@ -131,7 +131,7 @@ def test_rows_move_by_hmc_on_the_evidence_when_beta_is_integrated_out(x64):
         new, info = jax.lax.scan(
             lambda state, key: block.step(key, state, data, model, tuning), state, jax.random.split(key, 3)
         )
-        values = [statistics(s.X[:, 0], log_evidence(s.X, s.W, data, model).sum(), Y) for s in (state, new)]
+        values = [statistics(s.X[:, 0], log_evidence(features(s.X, s.W), data, model).sum(), Y) for s in (state, new)]
         return values[1] - values[0], info.acceptance
 
     keys = jax.random.split(jax.random.key(1), R)

@@ -47,7 +47,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     """One HMC trajectory in W, beta following it or integrated out."""
     one = jnp.ones((), state.W.dtype)
     if is_marginal(model):
-        target = lambda W: log_evidence(state.X, W, data, model).sum() + log_prior(W, state)  # noqa: E731
+        target = lambda W: log_evidence(features(state.X, W), data, model).sum() + log_prior(W, state)  # noqa: E731
         W, info = hmc.step(key, state.W, target, tuning.W_step, N_LEAPFROG, one)
         return state._replace(W=W), Info(*info, regression(features(state.X, W), data, model).jitter)
 
@@ -113,14 +113,14 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
         W, current = carry
         h, w, log_u = inputs
         W_new = W.at[h].set(w)
-        new = log_evidence(state.X, W_new, data, model).sum()
+        new = log_evidence(features(state.X, W_new), data, model).sum()
         accept = log_u < new - current
         carry = (jnp.where(accept, W_new, W), jnp.where(accept, new, current))
         return carry, jnp.exp(jnp.minimum(new - current, 0))
 
     inputs = (jnp.arange(H), proposals, log_u)
     if is_marginal(model):
-        start = (state.W, log_evidence(state.X, state.W, data, model).sum())
+        start = (state.W, log_evidence(features(state.X, state.W), data, model).sum())
         (W, value), acceptance = lax.scan(propose_marginal, start, inputs)
     else:
         F = features(state.X, state.W) @ state.beta + data.offset[:, None]

@@ -75,7 +75,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     """Draw X: Langevin proposals per row, or HMC on all of X when beta is integrated out."""
     if is_marginal(model):
         one = jnp.ones((), state.X.dtype)
-        target = lambda X: log_evidence(X, state.W, data, model).sum() - 0.5 * jnp.sum(X**2)  # noqa: E731
+        target = lambda X: log_evidence(features(X, state.W), data, model).sum() - 0.5 * jnp.sum(X**2)  # noqa: E731
         X, info = hmc.step(key, state.X, target, tuning.X_step, N_LEAPFROG, one)
         return state._replace(X=X), info
 

@@ -189,11 +189,14 @@ def climb(
         trace.append(value)
         tell(value)
 
-    start = np.append(flat, np.zeros(Phi.shape[1] * D))
-    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-4, "maxls": 20}
+    A = np.zeros(Phi.shape[1] * D)
+    start = np.append(flat, A)
+    limits = np.append(_flatten(_limits(search.parameters))[0], A + np.inf)
+    bounds = np.column_stack([np.full_like(start, -np.inf), limits])
+    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-6, "gtol": 1e-4, "maxls": 20}
     try:
         minimize: Any = optimize.minimize
-        result = minimize(negative, start, jac=True, method="L-BFGS-B", callback=after, options=options)
+        result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=after, options=options)
         codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
         convergence = codes.get(result.status, "line search failed")
         if result.status == 2 and len(trace) > 1 and trace[-1] - trace[-2] < ROUNDING * abs(value):
@@ -203,6 +206,12 @@ def climb(
     if not np.isfinite(value):
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
     return Search(unravel(highest), mode, search.spectrum, trace, value, convergence)
+
+
+def _limits(parameters: Parameters) -> Parameters:
+    """Where the parameters must end: an RBF kernel's scale where its fixed frequencies no longer make one."""
+    limits = jax.tree.map(lambda part: jnp.full_like(part, jnp.inf), parameters)
+    return limits._replace(log_scale=None if parameters.log_scale is None else jnp.log(quadrature.LARGEST_SCALE))
 
 
 def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
@@ -391,9 +400,9 @@ def maximise(
     *,
     n_latent: int = 2,
     n_features: int = 100,
-    kernel: Kernel = "learned",
+    kernel: Kernel = "rbf",
     init: str | np.ndarray = "auto",
-    n_iterations: int = 100,
+    n_iterations: int = 40,
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
@@ -412,8 +421,8 @@ def maximise(
         As in ``sample``.
     n_latent, n_features : int
         D, and M = 2H, an even number of random features.
-    kernel : {"learned", "rbf"}
-        Frequencies free under their mixture prior, or an RBF kernel with a learned scale.
+    kernel : {"rbf", "learned"}
+        An RBF kernel with a learned scale, or frequencies free under their mixture prior.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where X starts. "auto" tries all of them for a few iterations, keeps the one with the
         highest posterior density and logs it.

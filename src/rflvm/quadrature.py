@@ -11,12 +11,15 @@ N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2). In two dimensions the error i
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 from scipy import optimize, special
 from scipy.stats import qmc
 
 _LAG_VARIANCE = 4.0
+LARGEST_SCALE = math.sqrt(_LAG_VARIANCE / 2)  # for latents of variance one, whose differences have variance two
 _N_ITERATIONS = 200
 
 

@@ -77,6 +77,7 @@ def test_amplitude_is_the_scale_of_the_coefficients(x64, name):
     for search, found in ((learned, evidence), (given, other)):
         search.mode = None if found is None else found.mode
     fits = [engine.finish(s, "pca", data, m, 1e9) for s, m in ((learned, model), (given, scaled))]
+    assert [fit.amplitude for fit in fits] == pytest.approx([1.7, 1.0])
     np.testing.assert_allclose(fits[0].beta, fits[1].beta, atol=1e-6)
     np.testing.assert_allclose(fits[0].X_covariance, fits[1].X_covariance, atol=1e-6)
     assert fits[0].beta_factor is not None

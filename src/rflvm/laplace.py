@@ -25,7 +25,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
 from . import linalg
-from .model import Data, Model, log_prior_beta
+from .model import Data, Model, log_prior_beta, state_shapes
 
 COLUMN_BLOCK = 256
 _STEPS_PER_FACTOR = 6
@@ -141,9 +141,12 @@ def _log_prob(F, theta, columns: Columns, model: Model):
     return cells if columns.mask is None else jnp.where(columns.mask, cells, 0)
 
 
-def curvature(F: Float[Array, "N J"], theta: dict[str, Array], data: Data, model: Model) -> Float[Array, "N J"]:
-    """D of each cell, 0 where it is missing."""
-    return _slope_and_curvature(F, theta, Columns(data.Y, data.mask, data.trials), model)[1]
+@functools.partial(jax.jit, static_argnames="model")
+def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Float[Array, ""]:
+    """Sum of D over the observed cells where F is the intercepts and theta is one."""
+    theta = {name: jnp.ones(shape.shape, shape.dtype) for name, shape in state_shapes(data, model).theta.items()}
+    columns = Columns(data.Y, data.mask, data.trials)
+    return _slope_and_curvature(intercepts + data.offset[:, None], theta, columns, model)[1].sum()
 
 
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):

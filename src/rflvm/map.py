@@ -28,7 +28,7 @@ from . import laplace, likelihoods, linalg, quadrature, spectral, starts, valida
 from .features import features, features_and_slopes
 from .laplace import Mode
 from .linalg import NumericalError
-from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, sample_prior
+from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, state_shapes
 
 logger = logging.getLogger(__name__)
 
@@ -232,23 +232,26 @@ def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray],
 def begin(key: Array, X: np.ndarray, data: Data, model: Model, amplitude: bool) -> Search:
     """A search with an RBF kernel from a start of X, with an amplitude to be learned or without."""
     dtype = data.Y.dtype
-    prior = jax.jit(sample_prior, static_argnums=(1, 2, 3, 4))(key, model, *data.Y.shape, dtype)
-    eye = jnp.broadcast_to(jnp.eye(model.D, dtype=dtype), prior.Sigma.shape)
-    standard = jnp.asarray(quadrature.frequencies(model.H, model.D, int(jax.random.bits(key))), dtype)
+    shapes = state_shapes(data, model)
+    zeros = lambda shape: np.zeros(shape.shape, shape.dtype)  # noqa: E731
     gaussian = isinstance(model.likelihood, likelihoods.Gaussian)
-    log_theta = {} if gaussian else {name: jnp.zeros_like(value) for name, value in prior.theta.items()}
-    zero = jnp.zeros((), dtype)
+    log_theta = {} if gaussian else {name: jnp.asarray(zeros(shape)) for name, shape in shapes.theta.items()}
+    zero = jnp.asarray(0, dtype)
     parameters = Parameters(jnp.asarray(X, dtype), zero if amplitude else None, zero, None, log_theta)
     if gaussian:
-        mode, curvature = None, jnp.ones_like(data.Y) if data.mask is None else data.mask.astype(dtype)
+        mode, information = None, data.Y.size if data.mask is None else data.mask.sum()
     else:
         intercepts = jnp.asarray(starts.intercepts(data, model), dtype)
-        mode = laplace.start(data, model, jnp.zeros_like(prior.beta).at[-1].set(intercepts))
-        theta = {name: jnp.exp(value) for name, value in log_theta.items()}
-        curvature = laplace.curvature(intercepts + data.offset[:, None], theta, data, model)
-    information = curvature.sum() / len(X)
+        mode = laplace.start(data, model, jnp.asarray(zeros(shapes.beta)).at[-1].set(intercepts))
+        information = laplace.information(intercepts, data, model)
+    standard = quadrature.frequencies(model.H, model.D, int(jax.random.bits(key)))
     spectrum = Spectrum(
-        standard, jnp.zeros_like(prior.z), jnp.zeros_like(prior.mu), eye, prior.alpha, information.astype(dtype)
+        standard=jnp.asarray(standard, dtype),
+        z=jnp.asarray(zeros(shapes.z)),
+        mu=jnp.asarray(zeros(shapes.mu)),
+        Sigma=jnp.asarray(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
+        alpha=jnp.asarray(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
+        information=jnp.asarray(information / len(X), dtype),
     )
     return Search(parameters, mode, spectrum, [])
 
@@ -363,6 +366,8 @@ class Fit:
         precision plus the information of its cells, each with the variance that beta leaves added.
     W, z, mu, Sigma, alpha
         Frequencies and their mixture.
+    amplitude : float
+        What the prior standard deviation of the coefficients was multiplied by.
     beta, beta_factor, beta_scale : array (M, J), (J or 1, M, M), (J,)
         Posterior of the coefficients: mean, and covariance ``beta_scale_j (L_j L_j')^{-1}``. One factor
         serves all columns of a Gaussian table without gaps. ``beta_factor`` is None when it would
@@ -385,6 +390,7 @@ class Fit:
     mu: np.ndarray
     Sigma: np.ndarray
     alpha: float
+    amplitude: float
     beta: np.ndarray
     beta_factor: np.ndarray | None
     beta_scale: np.ndarray
@@ -483,6 +489,7 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
         mu=as_array(search.spectrum.mu),
         Sigma=as_array(search.spectrum.Sigma),
         alpha=float(search.spectrum.alpha),
+        amplitude=float(times[0]),
         beta=as_array(times[:, None] * found.beta),
         beta_factor=as_array(found.factor / times[:, None]) if keep else None,
         beta_scale=as_array(found.scale),

@@ -11,6 +11,7 @@ N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2). In two dimensions the error i
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,11 +24,13 @@ LARGEST_SCALE = math.sqrt(_LAG_VARIANCE / 2)  # for latents of variance one, who
 _N_ITERATIONS = 200
 
 
+@functools.lru_cache(maxsize=8)
 def frequencies(H: int, D: int, seed: int) -> Float[np.ndarray, "H D"]:
     """Points that minimise the discrepancy, from a randomised Halton sequence."""
     start = special.ndtri(qmc.Halton(D, rng=seed).random(H))
     options = {"maxiter": _N_ITERATIONS, "ftol": 1e-14, "gtol": 1e-10}
     found = optimize.minimize(discrepancy, start.ravel(), (D,), "L-BFGS-B", jac=True, options=options)
+    found.x.flags.writeable = False
     return found.x.reshape(H, D)
 
 

@@ -41,9 +41,10 @@ STRETCH = 0.5
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
 ROUNDING = 1e-6
+UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
 
 Kernel = Literal["rbf", "learned"]
-Convergence = Literal["converged", "iteration limit", "line search failed", "interrupted"]
+Convergence = Literal["converged", "iteration limit", "line search failed", "modes not found", "interrupted"]
 
 
 class Parameters(NamedTuple):
@@ -168,6 +169,7 @@ def climb(
     Phi = SMOOTH * np.asarray(features(search.parameters.X, frequencies(search.parameters, search.spectrum)), float)
     tolerance = TOLERANCE[str(data.Y.dtype)]
     highest, value, mode, trace = flat, -np.inf, search.mode, list(search.trace)
+    decrement = 0.0
 
     def expand(point):
         flat = point[:size].copy()
@@ -175,14 +177,16 @@ def climb(
         return flat
 
     def negative(point):
-        nonlocal highest, value, mode
+        nonlocal highest, value, mode, decrement
         flat = expand(point)
         number, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
         number, slope = float(number), _flatten(gradient)[0]
         if not (np.isfinite(number) and np.isfinite(slope).all()):
             return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(point)
         if number > value:
-            highest, value, mode = flat, number, None if evidence is None else evidence.mode
+            highest, value = flat, number
+            if evidence is not None:
+                mode, decrement = evidence.mode, float(evidence.decrement)
         return -number, -np.append(slope, Phi.T @ slope[: N * D].reshape(N, D))
 
     def after(point):
@@ -201,6 +205,8 @@ def climb(
         convergence = codes.get(result.status, "line search failed")
         if result.status == 2 and len(trace) > 1 and trace[-1] - trace[-2] < ROUNDING * abs(value):
             convergence = "converged"  # no line has a rise that these numbers can show
+        if decrement > UNFINISHED:
+            convergence = "modes not found"
     except KeyboardInterrupt:
         convergence = "interrupted"
     if not np.isfinite(value):
@@ -377,7 +383,8 @@ class Fit:
     trace : array
         The objective after each iteration.
     convergence : str
-        "converged", "iteration limit", "line search failed" or "interrupted".
+        "converged", "iteration limit", "line search failed", "modes not found" (of beta, by Newton's method,
+        in some column) or "interrupted".
     init : str
         The start of X that was used.
     """

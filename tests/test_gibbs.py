@@ -144,11 +144,11 @@ def test_interrupt_at_the_start_is_raised(monkeypatch):
     """Not taken for the end of the start, after which the chains would run."""
     find = gibbs.map_engine.find
 
-    def interrupted(data, model, kernel, init, n_iterations, seed, tell):
+    def interrupted(data, model, kernel, init, n_iterations, seed, tell, **options):
         def stop(value):
             raise KeyboardInterrupt
 
-        return find(data, model, kernel, "pca", n_iterations, seed, stop)
+        return find(data, model, kernel, "pca", n_iterations, seed, stop, **options)
 
     monkeypatch.setattr(gibbs.map_engine, "find", interrupted)
     with pytest.raises(KeyboardInterrupt):

@@ -219,7 +219,8 @@ class _Search(NamedTuple):
 def _find_mode(Phi, mode: Mode, predictor, log_prob, factor, theta, precision, tolerance):
     """Newton's method for all columns, with the last evaluation's P^{-1} for as long as it serves.
 
-    A step that does not improve its column is cut to a quarter. After ``_STEPS_PER_FACTOR`` steps without
+    A column begins at its last mode or, where that has become a bad guess because Phi changed much, without
+    features. A step that does not improve its column is cut to a quarter. After ``_STEPS_PER_FACTOR`` steps without
     convergence P^{-1} is computed anew.
     """
 
@@ -260,9 +261,11 @@ def _find_mode(Phi, mode: Mode, predictor, log_prob, factor, theta, precision, t
     def unfinished(search: _Search):
         return (search.steps < _MAX_STEPS) & jnp.any(search.decrement > tolerance)
 
-    value, gradient = evaluate(mode.beta)
+    flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
+    beta = jnp.where(evaluate(mode.beta)[0] >= evaluate(flat)[0], mode.beta, flat)
+    value, gradient = evaluate(beta)
     zero = jnp.zeros_like(value)
-    search = _Search(mode.beta, value, gradient, gradient, mode.inverse, zero + 1, zero, jnp.zeros((), jnp.int32))
+    search = _Search(beta, value, gradient, gradient, mode.inverse, zero + 1, zero, jnp.zeros((), jnp.int32))
     search = lax.while_loop(unfinished, advance, aim(search))
     return search.beta, search.steps, search.decrement.max()
 

@@ -95,6 +95,16 @@ def test_mode_is_where_the_gradient_vanishes(x64, name):
     assert float(evidence.decrement) <= 1e-12
 
 
+def test_mode_is_found_from_a_bad_guess(x64):
+    """The last mode overflows the rates after a large move of X; without features the way back is short."""
+    model, state, data = problem("poisson")
+    Phi, rng = features(state.X, state.W), np.random.default_rng(5)
+    good, bad = (jnp.asarray(scale * rng.normal(size=state.beta.shape)).at[-1].set(0.0) for scale in (0.1, 300.0))
+    values = [laplace.log_evidence(Phi, {}, laplace.start(data, model, b), data, model, TIGHT) for b in (good, bad)]
+    assert float(values[1][0]) == pytest.approx(float(values[0][0]), rel=1e-9)
+    assert float(values[1][1].decrement) <= 1e-12
+
+
 def test_value_is_near_the_integral(x64):
     """One coefficient only matters: Laplace's error is of the order of 1/N."""
     model = Model(likelihoods.Poisson(), 1, 1, Prior(beta_scale=1e-6, bias_scale=1.0))

@@ -262,8 +262,8 @@ def _find_mode(Phi, mode: Mode, predictor, log_prob, factor, theta, precision, t
         return (search.steps < _MAX_STEPS) & jnp.any(search.decrement > tolerance)
 
     flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
-    beta = jnp.where(evaluate(mode.beta)[0] >= evaluate(flat)[0], mode.beta, flat)
-    value, gradient = evaluate(beta)
+    last, anew = ((beta, *evaluate(beta)) for beta in (mode.beta, flat))
+    beta, value, gradient = (jnp.where(last[1] >= anew[1], old, new) for old, new in zip(last, anew, strict=True))
     zero = jnp.zeros_like(value)
     search = _Search(beta, value, gradient, gradient, mode.inverse, zero + 1, zero, jnp.zeros((), jnp.int32))
     search = lax.while_loop(unfinished, advance, aim(search))

@@ -190,6 +190,18 @@ def test_an_interrupted_climb_keeps_the_best_point(x64):
     assert after.value >= seen[-1]
 
 
+def test_an_interrupt_before_the_first_point_is_raised(x64, monkeypatch):
+    """While the objective is compiled, for example; not taken for an objective that is not finite."""
+    data, model, search = search_on("poisson", "rbf", table("poisson"))
+
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "evaluate", stop)
+    with pytest.raises(KeyboardInterrupt):
+        engine.climb(search, data, model, 5)
+
+
 def test_an_interrupt_before_there_is_a_start_is_raised(x64):
     data, model, _ = search_on("gaussian", "rbf", table("gaussian"))
 

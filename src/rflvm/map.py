@@ -208,6 +208,8 @@ def climb(
         if decrement > UNFINISHED:
             convergence = "modes not found"
     except KeyboardInterrupt:
+        if not np.isfinite(value):
+            raise  # there is no point to keep yet
         convergence = "interrupted"
     if not np.isfinite(value):
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")

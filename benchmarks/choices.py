@@ -39,7 +39,7 @@ def climb(family: str, seed: int, stretch: float) -> dict[str, Any]:
     model = Model(likelihoods.get(family), 2, H)
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = validation.to_device(validation.check_table(truth.data, model.likelihood, None, None, 2), "float32")
-        search = engine.begin(jax.random.key(seed), starts.scaled(truth.X), data, model, amplitude=True)
+        search = engine.begin(seed, starts.scaled(truth.X), data, model, amplitude=True)
         search = engine.climb(search, data, model, 100)
         log_amplitude, log_scale = search.parameters.log_amplitude, search.parameters.log_scale
         assert log_amplitude is not None

@@ -39,7 +39,7 @@ def search_on(name, kernel, Y, mask=None):
     data = validation.to_device(validation.check_table(Y, family, mask, np.linspace(-0.2, 0.2, len(Y)), 2), "float64")
     model = Model(family, 2, 4)
     X = starts.embed("pca", starts.stabilised(data, model), 2, 0)
-    search = engine.begin(jax.random.key(0), X, data, model, amplitude=True)
+    search = engine.begin(0, X, data, model, amplitude=True)
     if kernel == "learned":
         search = engine.free_frequencies(jax.random.key(1), search, model)
     return data, model, search
@@ -209,7 +209,7 @@ def test_an_interrupt_before_there_is_a_start_is_raised(x64):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        engine.choose_start(jax.random.key(0), data, model, "auto", 0, stop)
+        engine.choose_start(data, model, "auto", 0, stop)
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (3, 1), (6, 2)])

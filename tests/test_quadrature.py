@@ -14,7 +14,7 @@ def test_discrepancy_is_the_mean_squared_error_of_the_kernel(D):
     """A Monte Carlo mean of 200,000 lags, one z-score: exceeds 5 with probability 6e-7."""
     rng = np.random.default_rng(D)
     W = rng.standard_normal((7, D))
-    lags = 2 * rng.standard_normal((200_000, D))
+    lags = 3 * rng.standard_normal((200_000, D))
     errors = (np.cos(lags @ W.T).mean(axis=1) - np.exp(-0.5 * np.sum(lags**2, axis=1))) ** 2
     score = (quadrature.discrepancy(W.ravel(), D)[0] - errors.mean()) / (errors.std() / np.sqrt(len(errors)))
     assert abs(score) < 5

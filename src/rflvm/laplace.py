@@ -28,8 +28,10 @@ from . import linalg
 from .model import Data, Model, log_prior_beta, state_shapes
 
 COLUMN_BLOCK = 256
-_STEPS_PER_FACTOR = 6
-_MAX_STEPS = 60
+_STEPS, _ROUNDS = 6, 12  # Newton steps with one P^{-1}, and how often a column has it computed
+_WORST, _HOLD = 32, 0.1
+_RADIUS = 4.0
+_SLACK = 1e-6
 
 
 class Mode(NamedTuple):
@@ -37,6 +39,12 @@ class Mode(NamedTuple):
 
     beta: Float[Array, "B M J"]
     inverse: Float[Array, "B J M M"]  # P_j^{-1}
+    F: Float[Array, "B N J"]
+
+
+def rescaled(mode: Mode, times: Float[Array, " M"]) -> Mode:
+    """The mode with each coefficient multiplied, as when its feature is divided."""
+    return mode._replace(beta=mode.beta * times[:, None], inverse=mode.inverse * times[:, None] * times)
 
 
 class Columns(NamedTuple):
@@ -93,15 +101,16 @@ class Evidence(NamedTuple):
     """What one evaluation gives besides its value."""
 
     mode: Mode
-    steps: Int[Array, ""]  # largest number of steps that a block took to its mode
+    rounds: Int[Array, ""]  # largest number of times that a block computed P^{-1} for some of its columns anew
     decrement: Float[Array, ""]  # largest Newton decrement left, about twice the log density to gain
 
 
 def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
-    """A mode to start from: the given coefficients, and the prior's covariance."""
+    """A mode to start from: the given coefficients, the prior's covariance, and F without features."""
     blocks = Blocks(data.Y.shape[1])
     B0 = jnp.diag(1 / model.prior.precision(beta.shape[0], beta.dtype))
-    return Mode(blocks.cut(beta, 0), jnp.broadcast_to(B0, (blocks.count, blocks.width, *B0.shape)))
+    inverse = jnp.broadcast_to(B0, (blocks.count, blocks.width, *B0.shape))
+    return Mode(blocks.cut(beta, 0), inverse, blocks.cut(beta[-1] + data.offset[:, None], 0))
 
 
 def log_evidence(
@@ -109,11 +118,15 @@ def log_evidence(
 ) -> tuple[Float[Array, ""], Evidence]:
     """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) each.
 
-    The mode is found to a Newton decrement below ``tolerance``, from the given one.
+    The mode is found from the given one, to a Newton decrement below ``tolerance`` times one plus the size of
+    the column's log density.
     """
     blocks = Blocks(data.Y.shape[1])
 
     def forward(Phi, theta, mode, columns, offset):
+        # Computed once, not anew inside each matrix product.
+        Phi, mode = lax.optimization_barrier((Phi, mode))
+
         def block(dPhi, inputs):
             out = _integrate(Phi, *inputs, offset=offset, model=model, tolerance=tolerance)
             return dPhi + out.Phi_slope, out._replace(Phi_slope=jnp.zeros(()))
@@ -121,7 +134,7 @@ def log_evidence(
         inputs = (columns, {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)
         dPhi, out = lax.scan(block, jnp.zeros_like(Phi), inputs)
         dtheta = {name: blocks.join(value) for name, value in out.theta_slope.items()}
-        evidence = Evidence(Mode(out.beta, out.inverse), out.steps.max(), out.decrement.max())
+        evidence = Evidence(Mode(out.beta, out.inverse, out.F), out.rounds.max(), out.decrement.max())
         # Summed in double precision, for a maximiser looks at small differences of a large sum.
         total = jnp.sum(out.values.astype(jnp.result_type(float)))
         return (total, evidence), (dPhi, dtheta)
@@ -162,28 +175,20 @@ class _Block(NamedTuple):
     theta_slope: dict[str, Array]
     beta: Float[Array, "M J"]
     inverse: Float[Array, "J M M"]
-    steps: Int[Array, ""]
+    F: Float[Array, "N J"]
+    rounds: Int[Array, ""]
     decrement: Float[Array, ""]
 
 
 def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
     """Value and gradient of one block of columns."""
     precision = model.prior.precision(Phi.shape[1], Phi.dtype)
-
     log_prob = functools.partial(_log_prob, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
-
-    def factor(F):
-        _, curvature = slope_and_curvature(F, theta)
-        L, _ = linalg.cholesky(linalg.weighted_grams(Phi, curvature) + jnp.diag(precision))
-        return curvature, L, linalg.inverse_from_cholesky(L)
-
-    def predictor(beta):
-        return Phi @ beta + offset[:, None]
-
-    beta, steps, decrement = _find_mode(Phi, mode, predictor, log_prob, factor, theta, precision, tolerance)
-    F = predictor(beta)
-    curvature, L, inverse = factor(F)
+    beta, rounds, decrement = _find_mode(Phi, columns, theta, mode, offset, model, tolerance)
+    F = Phi @ beta + offset[:, None]
+    _, curvature = slope_and_curvature(F, theta)
+    L, inverse = _factor(Phi, curvature, precision)
     M = Phi.shape[1]
     values = (
         log_prob(F, theta).sum(axis=0)
@@ -202,72 +207,131 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
     dF, dtheta, g = jax.grad(held, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
-    return _Block(values, dPhi, dtheta, beta, inverse, steps, decrement)
+    return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement)
+
+
+def _factor(Phi, weights, precision):
+    """Cholesky factor and inverse of Phi' diag(weights_j) Phi + B0^{-1} for each column."""
+    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, weights) + jnp.diag(precision))
+    return L, linalg.inverse_from_cholesky(L)
 
 
 class _Search(NamedTuple):
     beta: Float[Array, "M J"]
+    F: Float[Array, "N J"]
     value: Float[Array, " J"]
     gradient: Float[Array, "M J"]
-    direction: Float[Array, "M J"]
-    inverse: Float[Array, "J M M"]
-    length: Float[Array, " J"]
     decrement: Float[Array, " J"]
-    steps: Int[Array, ""]
 
 
-def _find_mode(Phi, mode: Mode, predictor, log_prob, factor, theta, precision, tolerance):
-    """Newton's method for all columns, with the last evaluation's P^{-1} for as long as it serves.
+def _find_mode(Phi, columns: Columns, theta, mode: Mode, offset, model: Model, tolerance):
+    """Newton's method for all columns: first with the last evaluation's P^{-1}, then the worst with their own.
 
-    A column begins at its last mode or, where that has become a bad guess because Phi changed much, without
-    features. A step that does not improve its column is cut to a quarter. After ``_STEPS_PER_FACTOR`` steps without
-    convergence P^{-1} is computed anew.
+    A column begins at its last mode, or without features where that is better. Those that have not arrived after
+    ``_STEPS`` steps are taken ``_WORST`` at a time, with P^{-1} anew each time. Their first step then goes from the
+    last F, as near as the features come to it, for it may be near the new mode where Phi has changed much; cells
+    that say little are held there by ``_HOLD`` of their column's mean curvature.
+    """
+    J = mode.beta.shape[1]
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    worst = min(J, _WORST)
+
+    def problem(which):
+        cells, own = jax.tree.map(lambda part: part[..., which], (columns, theta))
+        return _Problem(Phi, offset[:, None], cells, own, precision, model)
+
+    def arrived(search: _Search):
+        return search.decrement <= tolerance * (1 + jnp.abs(search.value))
+
+    def unfinished(carry):
+        search, _, _, rounds = carry
+        return (rounds < _ROUNDS * -(-J // worst)) & ~jnp.all(arrived(search))
+
+    def refine(carry):
+        search, anchor, hold, rounds = carry
+        _, which = lax.top_k(jnp.where(arrived(search), -1, search.decrement), worst)
+        these = problem(which)
+        part = _Search(*(field[..., which] for field in search))
+        F = anchor[:, which]
+        g, curvature = _slope_and_curvature(F, these.theta, these.columns, model)
+        weights = curvature + hold[which] * curvature.mean(axis=0)
+        _, inverse = _factor(Phi, weights, precision)
+        beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - these.offset) + g))
+        part = _newton(_better(part, these.at(beta)), inverse, these, arrived)
+        search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
+        return search, anchor.at[:, which].set(part.F), hold.at[which].set(0), rounds + 1
+
+    every = problem(jnp.arange(J))
+    flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
+    search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
+    begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros((), jnp.int32))
+    search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
+    return search.beta, rounds, search.decrement.max()
+
+
+class _Problem(NamedTuple):
+    """The log posterior of the coefficients of some columns."""
+
+    Phi: Float[Array, "N M"]
+    offset: Float[Array, "N 1"]
+    columns: Columns
+    theta: dict[str, Array]
+    precision: Float[Array, " M"]
+    model: Model
+
+    def evaluate(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]):
+        """Value and gradient, for F that belongs to beta."""
+        value, pullback = jax.vjp(lambda F: _log_prob(F, self.theta, self.columns, self.model).sum(axis=0), F)
+        (g,) = pullback(jnp.ones_like(value))
+        pull = self.precision[:, None] * beta
+        return value - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
+
+    def at(self, beta: Float[Array, "M J"]) -> _Search:
+        """A search that begins at given coefficients."""
+        F = self.Phi @ beta + self.offset
+        value, gradient = self.evaluate(beta, F)
+        return _Search(beta, F, value, gradient, jnp.full_like(value, jnp.inf))
+
+
+def _better(one: _Search, other: _Search) -> _Search:
+    """The better of two for each column."""
+    better = other.value > one.value
+    return _Search(*(jnp.where(better, new, old) for new, old in zip(other, one, strict=True)))
+
+
+def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, arrived) -> _Search:
+    """At most ``_STEPS`` steps with given P^{-1}.
+
+    No cell of F moves by more than a radius, which doubles after a step that improved its column and is cut to a
+    quarter of the step after one that did not: a large count where little was expected would otherwise send F
+    where exp(F) overflows.
     """
 
-    def evaluate(beta):
-        F = predictor(beta)
-        value, pullback = jax.vjp(lambda F: log_prob(F, theta).sum(axis=0), F)
-        (g,) = pullback(jnp.ones_like(value))
-        return (
-            value - 0.5 * jnp.sum(precision[:, None] * beta**2, axis=0),
-            Phi.T @ g - precision[:, None] * beta,
-        )
+    def aim(search: _Search):
+        direction = linalg.multiply_columns(inverse, search.gradient)
+        return direction, search._replace(decrement=jnp.sum(direction * search.gradient, axis=0))
 
-    def aim(search: _Search) -> _Search:
-        direction = linalg.multiply_columns(search.inverse, search.gradient)
-        return search._replace(direction=direction, decrement=jnp.sum(direction * search.gradient, axis=0))
-
-    def advance(search: _Search) -> _Search:
-        trial = search.beta + search.length * search.direction
-        value, gradient = evaluate(trial)
-        slack = 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)
+    def advance(carry):
+        search, direction, radius, step = carry
+        change = problem.Phi @ direction
+        largest = jnp.abs(change).max(axis=0)
+        length = jnp.minimum(1, radius / jnp.maximum(largest, jnp.finfo(largest.dtype).tiny))
+        beta, F = search.beta + length * direction, search.F + length * change
+        value, gradient = problem.evaluate(beta, F)
+        slack = _SLACK + 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
         better = value >= search.value - slack
-        pick = lambda new, old: jnp.where(better, new, old)  # noqa: E731
-        search = search._replace(
-            beta=pick(trial, search.beta),
-            value=pick(value, search.value),
-            gradient=pick(gradient, search.gradient),
-            length=jnp.where(better, jnp.minimum(2 * search.length, 1), search.length / 4),
-            steps=search.steps + 1,
-        )
-        stale = search.steps % _STEPS_PER_FACTOR == 0
-        inverse, length = lax.cond(
-            stale,
-            lambda: (factor(predictor(search.beta))[2], jnp.ones_like(search.length)),
-            lambda: (search.inverse, search.length),
-        )
-        return aim(search._replace(inverse=inverse, length=length))
+        found = _Search(beta, F, value, gradient, search.decrement)
+        search = _Search(*(jnp.where(better, new, old) for new, old in zip(found, search, strict=True)))
+        direction, search = aim(search)
+        return search, direction, jnp.where(better, 2 * radius, length * largest / 4), step + 1
 
-    def unfinished(search: _Search):
-        return (search.steps < _MAX_STEPS) & jnp.any(search.decrement > tolerance)
+    def unfinished(carry):
+        search, _, _, step = carry
+        return (step < _STEPS) & ~jnp.all(arrived(search))
 
-    flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
-    last, anew = ((beta, *evaluate(beta)) for beta in (mode.beta, flat))
-    beta, value, gradient = (jnp.where(last[1] >= anew[1], old, new) for old, new in zip(last, anew, strict=True))
-    zero = jnp.zeros_like(value)
-    search = _Search(beta, value, gradient, gradient, mode.inverse, zero + 1, zero, jnp.zeros((), jnp.int32))
-    search = lax.while_loop(unfinished, advance, aim(search))
-    return search.beta, search.steps, search.decrement.max()
+    direction, search = aim(search)
+    radius = jnp.full_like(search.value, _RADIUS)
+    return lax.while_loop(unfinished, advance, (search, direction, radius, 0))[0]
 
 
 class Details(NamedTuple):
@@ -280,18 +344,17 @@ class Details(NamedTuple):
     leverage: Float[Array, "N J"]  # phi_n' P_j^{-1} phi_n, the variance of f_nj that beta leaves
 
 
-@functools.partial(jax.jit, static_argnames="model")
 def details(Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model) -> Details:
     """Everything at a mode that was found."""
     blocks = Blocks(data.Y.shape[1])
-    precision = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
 
     def block(inputs):
         columns, theta, mode = inputs
         F = Phi @ mode.beta + data.offset[:, None]
         curvature = _slope_and_curvature(F, theta, columns, model)[1]
-        L, _ = linalg.cholesky(linalg.weighted_grams(Phi, curvature) + precision)
-        _, leverage = linalg.trace_slopes(Phi, curvature, linalg.inverse_from_cholesky(L))
+        L, inverse = _factor(Phi, curvature, precision)
+        _, leverage = linalg.trace_slopes(Phi, curvature, inverse)
         return L, curvature, leverage
 
     inputs = (blocks.columns(data), {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 _FEATURE_BLOCK = 16
 _ROW_BLOCK = 2048
+_ROWS_AT_ONCE = 128
 _JITTERS = 4
 
 
@@ -53,12 +54,18 @@ def trace_slopes(
 ) -> tuple[Float[Array, "N M"], Float[Array, "N J"]]:
     """Derivatives of sum_j tr(inverse_j Phi' diag(weights_j) Phi) in Phi and in the weights.
 
-    ``inverse`` is symmetric. The second is the leverage phi_n' inverse_j phi_n.
+    ``inverse`` is symmetric. The second is the leverage phi_n' inverse_j phi_n. Both need inverse_j phi_n, which is
+    one product for ``_ROWS_AT_ONCE`` rows, small enough to stay near.
     """
-    block = jnp.arange(Phi.shape[1]) // _FEATURE_BLOCK
-    times = jnp.where(block[:, None] > block, 2, jnp.where(block[:, None] == block, 1, 0)).astype(Phi.dtype)
-    _, pullback = jax.vjp(weighted_grams, Phi, weights)
-    return pullback(inverse * times)
+    J, M, _ = inverse.shape
+    flat = inverse.reshape(J * M, M)
+
+    def row(inputs):
+        phi, weight = inputs
+        products = (flat @ phi).reshape(J, M)
+        return 2 * weight @ products, products @ phi
+
+    return lax.map(row, (Phi, weights), batch_size=_ROWS_AT_ONCE)
 
 
 def multiply_columns(A: Float[Array, "J M M"], B: Float[Array, "M J"]) -> Float[Array, "M J"]:

@@ -34,12 +34,13 @@ logger = logging.getLogger(__name__)
 
 N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
-N_SCREENING, N_FINALISTS, N_FINAL = 60, 3, 8
+SCREENING = (16, 20), (5, 40)  # of so many starts, so many iterations
+N_FINALISTS, N_FINAL = 2, 8
 SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
 SMOOTH = 0.5
 STRETCH = 0.5
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
-TOLERANCE = {"float32": 1e-5, "float64": 1e-7}
+TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
 ROUNDING = 1e-6
 UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
 
@@ -128,17 +129,20 @@ def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float
 def evaluate(
     parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float
 ) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:
-    """log p(X, W, theta | Y) up to a constant, its gradient, and where beta's modes are."""
+    """log p(X, W, theta | Y) up to a constant, its gradient, and where beta's modes are.
+
+    Modes are handed on without the amplitude, so that F stays where it was when the amplitude changes.
+    """
 
     def objective(parameters):
-        Phi, _, _ = basis(parameters, spectrum)
+        Phi, _, times = basis(parameters, spectrum)
         prior = log_prior(parameters, spectrum, model)
         if mode is None:
             values = log_evidence(Phi, data, model)
             return jnp.sum(values.astype(jnp.result_type(float))) + prior, None
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
-        value, evidence = laplace.log_evidence(Phi, theta, mode, data, model, tolerance)
-        return value + prior, evidence
+        value, evidence = laplace.log_evidence(Phi, theta, laplace.rescaled(mode, 1 / times), data, model, tolerance)
+        return value + prior, evidence._replace(mode=laplace.rescaled(evidence.mode, times))
 
     (value, evidence), gradient = jax.value_and_grad(objective, has_aux=True)(parameters)
     return value, gradient, evidence
@@ -149,7 +153,7 @@ class Search:
     """A maximisation in progress: where it is, and what it has seen."""
 
     parameters: Parameters
-    mode: Mode | None
+    mode: Mode | None  # of the coefficients with the amplitude in them
     spectrum: Spectrum
     trace: list[float]
     value: float = -np.inf
@@ -166,7 +170,7 @@ def climb(
     """
     flat, unravel = _flatten(search.parameters)
     size, N, D = len(flat), *search.parameters.X.shape
-    Phi = SMOOTH * np.asarray(features(search.parameters.X, frequencies(search.parameters, search.spectrum)), float)
+    Phi = SMOOTH * np.asarray(_features(search.parameters, search.spectrum), float)
     tolerance = TOLERANCE[str(data.Y.dtype)]
     highest, value, mode, trace = flat, -np.inf, search.mode, list(search.trace)
     decrement = 0.0
@@ -195,12 +199,10 @@ def climb(
 
     A = np.zeros(Phi.shape[1] * D)
     start = np.append(flat, A)
-    limits = np.append(_flatten(_limits(search.parameters))[0], A + np.inf)
-    bounds = np.column_stack([np.full_like(start, -np.inf), limits])
     options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-6, "gtol": 1e-4, "maxls": 20}
     try:
         minimize: Any = optimize.minimize
-        result = minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, callback=after, options=options)
+        result = minimize(negative, start, jac=True, method="L-BFGS-B", callback=after, options=options)
         codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
         convergence = codes.get(result.status, "line search failed")
         if result.status == 2 and len(trace) > 1 and trace[-1] - trace[-2] < ROUNDING * abs(value):
@@ -216,10 +218,9 @@ def climb(
     return Search(unravel(highest), mode, search.spectrum, trace, value, convergence)
 
 
-def _limits(parameters: Parameters) -> Parameters:
-    """Where the parameters must end: an RBF kernel's scale where its fixed frequencies no longer make one."""
-    limits = jax.tree.map(lambda part: jnp.full_like(part, jnp.inf), parameters)
-    return limits._replace(log_scale=None if parameters.log_scale is None else jnp.log(quadrature.LARGEST_SCALE))
+@jax.jit
+def _features(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "N M"]:
+    return features(parameters.X, frequencies(parameters, spectrum))
 
 
 def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
@@ -237,29 +238,30 @@ def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray],
     return np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves]), unravel
 
 
-def begin(key: Array, X: np.ndarray, data: Data, model: Model, amplitude: bool) -> Search:
+def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -> Search:
     """A search with an RBF kernel from a start of X, with an amplitude to be learned or without."""
     dtype = data.Y.dtype
     shapes = state_shapes(data, model)
     zeros = lambda shape: np.zeros(shape.shape, shape.dtype)  # noqa: E731
     gaussian = isinstance(model.likelihood, likelihoods.Gaussian)
     log_theta = {} if gaussian else {name: jnp.asarray(zeros(shape)) for name, shape in shapes.theta.items()}
-    zero = jnp.asarray(0, dtype)
+    zero = jnp.asarray(0.0, dtype)
     parameters = Parameters(jnp.asarray(X, dtype), zero if amplitude else None, zero, None, log_theta)
     if gaussian:
         mode, information = None, data.Y.size if data.mask is None else data.mask.sum()
     else:
-        intercepts = jnp.asarray(starts.intercepts(data, model), dtype)
-        mode = laplace.start(data, model, jnp.asarray(zeros(shapes.beta)).at[-1].set(intercepts))
-        information = laplace.information(intercepts, data, model)
-    standard = quadrature.frequencies(model.H, model.D, int(jax.random.bits(key)))
+        beta = zeros(shapes.beta)
+        beta[-1] = starts.intercepts(data, model)
+        mode = jax.jit(laplace.start, static_argnames="model")(data, model, jnp.asarray(beta))
+        information = laplace.information(jnp.asarray(beta[-1]), data, model)
+    as_array = jnp.asarray
     spectrum = Spectrum(
-        standard=jnp.asarray(standard, dtype),
-        z=jnp.asarray(zeros(shapes.z)),
-        mu=jnp.asarray(zeros(shapes.mu)),
-        Sigma=jnp.asarray(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
-        alpha=jnp.asarray(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
-        information=jnp.asarray(information / len(X), dtype),
+        standard=as_array(quadrature.frequencies(model.H, model.D, seed), dtype),
+        z=as_array(zeros(shapes.z)),
+        mu=as_array(zeros(shapes.mu)),
+        Sigma=as_array(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
+        alpha=as_array(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
+        information=as_array(float(information) / len(X), dtype),
     )
     return Search(parameters, mode, spectrum, [])
 
@@ -298,11 +300,10 @@ def find(
     tell: Callable[[float], None] = lambda value: None, *, amplitude: bool = True,
 ) -> tuple[Search, str]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
-    key_begin, key_mixture = jax.random.split(jax.random.key(seed))
-    search, name = choose_start(key_begin, data, model, init, seed, tell, amplitude)
+    search, name = choose_start(data, model, init, seed, tell, amplitude)
     search = climb(search, data, model, n_iterations, tell)
     if kernel == "learned":
-        for key in jax.random.split(key_mixture, N_ROUNDS):
+        for key in jax.random.split(jax.random.key(seed), N_ROUNDS):
             if search.convergence == "interrupted":
                 break
             search = climb(free_frequencies(key, search, model), data, model, n_iterations, tell)
@@ -310,7 +311,7 @@ def find(
 
 
 def choose_start(
-    key: Array, data: Data, model: Model, init: str | np.ndarray, seed: int,
+    data: Data, model: Model, init: str | np.ndarray, seed: int,
     tell: Callable[[float], None] = lambda value: None, amplitude: bool = True,
 ) -> tuple[Search, str]:  # fmt: skip
     """A search from the start of X that was asked for, or from the best of several.
@@ -320,10 +321,10 @@ def choose_start(
     An interrupt is raised: there is nothing to keep yet.
     """
     if isinstance(init, np.ndarray):
-        return begin(key, init, data, model, amplitude), "given"
+        return begin(seed, init, data, model, amplitude), "given"
     table = starts.stabilised(data, model)
     if init != "auto":
-        return begin(key, starts.embed(init, table, model.D, seed), data, model, amplitude), init
+        return begin(seed, starts.embed(init, table, model.D, seed), data, model, amplitude), init
     rows = starts.landmarks(len(table), seed)
     sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
     stand_in = Data(jnp.asarray(starts.standardised(table[rows]), data.Y.dtype), None, 0 * sample.offset, None)
@@ -336,21 +337,19 @@ def choose_start(
         return search
 
     def from_stand_in(found: Search) -> Search:
-        search = begin(key, np.asarray(found.parameters.X), sample, model, amplitude)
+        search = begin(seed, np.asarray(found.parameters.X), sample, model, amplitude)
         parameters = search.parameters._replace(log_scale=found.parameters.log_scale)
         return dataclasses.replace(search, parameters=parameters)
 
-    first = {
-        name: compete(begin(key, X, stand_in, gaussian, True), stand_in, gaussian, N_SCREENING)
-        for name, X in starts.candidates(table[rows], model.D, seed).items()
-    }
-    ranked = sorted(first, key=lambda name: first[name].value, reverse=True)
-    finalists = ranked[:1]
-    for name in ranked[1:]:
-        distance = first[finalists[-1]].value - first[name].value
-        if distance > SAME and first[ranked[0]].value - first[name].value < NEAR and len(finalists) < N_FINALISTS:
-            finalists.append(name)
+    made = starts.candidates(table[rows], model.D, seed)
+    first = {name: begin(seed, X, stand_in, gaussian, True) for name, X in made.items()}
+    for n_best, n_iterations in SCREENING:
+        best = sorted(first, key=lambda name: first[name].value, reverse=True)[:n_best]
+        first |= {name: compete(first[name], stand_in, gaussian, n_iterations) for name in best}
+    finalists = _different(first)
     second = {name: compete(from_stand_in(first[name]), sample, model, N_FINAL) for name in finalists}
+    if "tsne" in made:
+        second["tsne itself"] = compete(begin(seed, made["tsne"], sample, model, amplitude), sample, model, N_FINAL)
     best = max(second, key=lambda name: second[name].value)
     for text, found in (("as if Gaussian", first), ("then", second)):
         logger.info("log posterior %s: %s", text, ", ".join(f"{n} {search.value:.1f}" for n, search in found.items()))
@@ -359,8 +358,19 @@ def choose_start(
     if sample is data:
         return search, best
     X = starts.extend(np.asarray(search.parameters.X), rows, table, seed)
-    full = begin(key, X, data, model, amplitude)
+    full = begin(seed, X, data, model, amplitude)
     return dataclasses.replace(full, parameters=search.parameters._replace(X=full.parameters.X)), best
+
+
+def _different(searches: dict[str, Search]) -> list[str]:
+    """The highest few that are near the highest and not in the same maximum as one above them."""
+    ranked = sorted(searches, key=lambda name: searches[name].value, reverse=True)
+    kept = ranked[:1]
+    for name in ranked[1:]:
+        value = searches[name].value
+        if searches[kept[-1]].value - value > SAME and searches[kept[0]].value - value < NEAR:
+            kept.append(name)
+    return kept[:N_FINALISTS]
 
 
 @dataclasses.dataclass
@@ -482,9 +492,7 @@ def maximise(
 def finish(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
     """Everything that a fit carries, at the end of a search."""
     parameters = search.parameters
-    Phi, slopes, times = basis(parameters, search.spectrum)
-    theta, found = _coefficients(search, Phi, data, model)
-    covariance = _row_covariances(slopes, found)
+    theta, found, times, covariance = posterior(parameters, search.mode, search.spectrum, data, model)
     keep = found.factor.size * found.factor.dtype.itemsize <= memory_budget
     if not keep:
         logger.info("the factor of beta's covariance would take %.0f MB and is left out", found.factor.nbytes / 1e6)
@@ -499,8 +507,8 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
         Sigma=as_array(search.spectrum.Sigma),
         alpha=float(search.spectrum.alpha),
         amplitude=float(times[0]),
-        beta=as_array(times[:, None] * found.beta),
-        beta_factor=as_array(found.factor / times[:, None]) if keep else None,
+        beta=as_array(found.beta),
+        beta_factor=as_array(found.factor) if keep else None,
         beta_scale=as_array(found.scale),
         theta={name: as_array(value) for name, value in theta.items()},
         trace=np.array(search.trace),
@@ -509,17 +517,24 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
     )
 
 
-def _coefficients(search: Search, Phi: Array, data: Data, model: Model) -> tuple[dict[str, Array], laplace.Details]:
-    """theta, and the posterior of beta given it."""
-    if search.mode is None:
-        found = _gaussian_details(Phi, data, model)
-        return {"sigma2": found.scale}, found
-    theta = {name: jnp.exp(value) for name, value in search.parameters.log_theta.items()}
-    per_column = {name: value for name, value in theta.items() if value.ndim}
-    return theta, laplace.details(Phi, per_column, search.mode, data, model)
-
-
 @functools.partial(jax.jit, static_argnames="model")
+def posterior(
+    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model
+) -> tuple[dict[str, Array], laplace.Details, Float[Array, " M"], Float[Array, "N D D"]]:
+    """theta, the posterior of beta given it, what the amplitude multiplied, and the covariance of each row of X."""
+    Phi, slopes, times = basis(parameters, spectrum)
+    if mode is None:
+        found = _gaussian_details(Phi, data, model)
+        theta = {"sigma2": found.scale}
+    else:
+        theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
+        per_column = {name: value for name, value in theta.items() if value.ndim}
+        found = laplace.details(Phi, per_column, laplace.rescaled(mode, 1 / times), data, model)
+    covariance = _row_covariances(slopes, found)
+    scaled = found._replace(beta=times[:, None] * found.beta, factor=found.factor / times[:, None])
+    return theta, scaled, times, covariance
+
+
 def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> laplace.Details:
     """The normal-inverse-gamma posterior, with sigma_j^2 at E[sigma_j^{-2}]^{-1}."""
     likelihood = model.likelihood
@@ -538,7 +553,6 @@ def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> lap
     )
 
 
-@jax.jit
 def _row_covariances(slopes: Float[Array, "D N M"], found: laplace.Details) -> Float[Array, "N D D"]:
     """(I + sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)')^{-1} of each row."""
     dF = slopes @ found.beta
@@ -553,9 +567,8 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     parameters = search.parameters
     W = frequencies(parameters, search.spectrum)
     mixture = _update_mixture(key_mixture, W, search.spectrum, model)
-    Phi, _, times = basis(parameters, search.spectrum)
-    theta, found = _coefficients(search, Phi, data, model)
+    theta, found, _, _ = posterior(parameters, search.mode, search.spectrum, data, model)
     noise = jax.random.normal(key_beta, found.beta.shape, found.beta.dtype) * jnp.sqrt(found.scale)
     factor = found.factor[0] if len(found.factor) == 1 else found.factor
-    beta = times[:, None] * (found.beta + coefficients(factor, noise))
+    beta = found.beta + coefficients(factor, noise)
     return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta)

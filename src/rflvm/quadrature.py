@@ -3,7 +3,7 @@
 The kernel of W is k(lag) = mean_h cos(w_h'lag). For independent draws from N(0, I) its error falls as 1/sqrt(H)
 and is about 0.1 for H = 50 in two dimensions, and X would bend to make up for it. Here the points minimise
 
-    E[(k(lag) - exp(-|lag|^2 / 2))^2]    over lag ~ N(0, s^2 I), s = 2
+    E[(k(lag) - exp(-|lag|^2 / 2))^2]    over lag ~ N(0, s^2 I), s = 3
 
 which has a closed form: with the points and their mirror images, the squared maximum mean discrepancy to
 N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2). In two dimensions the error is then below 0.01.
@@ -12,15 +12,13 @@ N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2). In two dimensions the error i
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 from jaxtyping import Float
 from scipy import optimize, special
 from scipy.stats import qmc
 
-_LAG_VARIANCE = 4.0
-LARGEST_SCALE = math.sqrt(_LAG_VARIANCE / 2)  # for latents of variance one, whose differences have variance two
+_LAG_VARIANCE = 9.0
 _N_ITERATIONS = 200
 
 

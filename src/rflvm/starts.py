@@ -28,7 +28,7 @@ from .model import Data, Model, State, sample_prior
 N_LANDMARKS = 2000
 _N_COMPONENTS = 50
 _EM_ROUNDS = 20
-_N_MATCHED, _N_MATCHINGS, _N_KEPT, _SAME_SHAPE = 400, 64, 8, 0.95
+_N_MATCHED, _N_MATCHINGS, _N_AT_ONCE, _N_KEPT, _SAME_SHAPE = 400, 64, 16, 8, 0.95
 _N_STEPS, _RATE = 70, 0.1
 
 
@@ -114,19 +114,26 @@ def matched(table: np.ndarray, D: int, seed: int) -> list[np.ndarray]:
     Under the model the rows n and m of F have covariance k(x_n - x_m) over columns. The empirical
     covariances of the standardised columns, which know about distances between neighbourhoods too,
     are matched by least squares off the diagonal, first with one dimension to spare, in which a curve
-    does not get stuck across itself.
+    does not get stuck across itself. Random starts are made ``_N_AT_ONCE`` at a time, until at least half of all have
+    ended in the shape of the best or there are ``_N_MATCHINGS``.
     """
     rng = np.random.default_rng(seed)
     rows = np.sort(rng.permutation(len(table))[:_N_MATCHED])
     white = standardised(table)
-    covariance = jnp.asarray(_centred(white[rows] @ white[rows].T / white.shape[1]), jnp.float32)
-    X = jnp.asarray(0.3 * rng.standard_normal((_N_MATCHINGS, len(rows), D + 1)), jnp.float32)
-    height = jnp.full(_N_MATCHINGS, 0.5 * jnp.trace(covariance) / len(rows))
-    X, log_height, _ = _match(X, jnp.log(jnp.maximum(height, 1e-12)), covariance)
-    flat = np.stack([_principal(np.asarray(one, float), D) for one in X])
-    X, _, losses = _match(jnp.asarray(flat, jnp.float32), log_height, covariance)
+    covariance = _centred(white[rows] @ white[rows].T / white.shape[1]).astype(np.float32)
+    height = np.full(_N_AT_ONCE, max(0.5 * np.trace(covariance) / len(rows), 1e-12), np.float32)
+    found, losses = np.zeros((0, len(rows), D)), np.zeros(0)
+    while len(found) < _N_MATCHINGS:
+        X = 0.3 * rng.standard_normal((_N_AT_ONCE, len(rows), D + 1))
+        X, log_height, _ = _match(X.astype(np.float32), np.log(height), covariance)
+        flat = np.stack([_principal(one, D) for one in np.asarray(X, float)])
+        X, _, loss = _match(flat.astype(np.float32), log_height, covariance)
+        found, losses = np.concatenate([found, np.asarray(X, float)]), np.append(losses, loss)
+        best = found[np.argmin(losses)]
+        if np.mean([r2_affine(best, one) > _SAME_SHAPE for one in found]) >= 0.5:
+            break
     kept: list[np.ndarray] = []
-    for one in np.asarray(X, float)[np.argsort(losses)]:
+    for one in found[np.argsort(losses)]:
         if len(kept) < _N_KEPT and all(r2_affine(other, one) < _SAME_SHAPE for other in kept):
             kept.append(one)
     return [extend(one, rows, table, seed) for one in kept]

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 N_ROUNDS = 3
 N_MIXTURE_PASSES = 5
 SCREENING = (16, 20), (5, 40)  # of so many starts, so many iterations
-N_FINALISTS, N_FINAL = 2, 8
+N_FINALISTS, N_FINAL, N_COLUMNS = 2, 8, 256
 SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
 SMOOTH = 0.5
 STRETCH = 0.5
@@ -317,8 +317,8 @@ def choose_start(
     """A search from the start of X that was asked for, or from the best of several.
 
     Of many rows a sample competes, and the others are placed next to it. The first rounds are held on the
-    standardised table as if it were Gaussian, which costs little, the last on the table itself.
-    An interrupt is raised: there is nothing to keep yet.
+    standardised table as if it were Gaussian, which costs little, the last on the table itself, or a sample of its
+    columns. An interrupt is raised: there is nothing to keep yet.
     """
     if isinstance(init, np.ndarray):
         return begin(seed, init, data, model, amplitude), "given"
@@ -326,7 +326,7 @@ def choose_start(
     if init != "auto":
         return begin(seed, starts.embed(init, table, model.D, seed), data, model, amplitude), init
     rows = starts.landmarks(len(table), seed)
-    sample = data if len(rows) == len(table) else jax.tree.map(lambda part: part[rows], data)
+    sample = _sample(data, rows, seed)
     stand_in = Data(jnp.asarray(starts.standardised(table[rows]), data.Y.dtype), None, 0 * sample.offset, None)
     gaussian = Model(likelihoods.Gaussian(), model.D, model.H)
 
@@ -355,11 +355,19 @@ def choose_start(
         logger.info("log posterior %s: %s", text, ", ".join(f"{n} {search.value:.1f}" for n, search in found.items()))
     logger.info("start of X: %s", best)
     search = second[best]
-    if sample is data:
+    if sample.Y.shape == data.Y.shape:
         return search, best
-    X = starts.extend(np.asarray(search.parameters.X), rows, table, seed)
-    full = begin(seed, X, data, model, amplitude)
-    return dataclasses.replace(full, parameters=search.parameters._replace(X=full.parameters.X)), best
+    full = begin(seed, starts.extend(np.asarray(search.parameters.X), rows, table, seed), data, model, amplitude)
+    _, log_amplitude, log_scale, _, _ = search.parameters
+    parameters = full.parameters._replace(log_amplitude=log_amplitude, log_scale=log_scale)
+    return dataclasses.replace(full, parameters=parameters), best
+
+
+def _sample(data: Data, rows: np.ndarray, seed: int) -> Data:
+    """Some rows, and at most ``N_COLUMNS`` columns."""
+    columns = np.sort(np.random.default_rng(seed).permutation(data.Y.shape[1])[:N_COLUMNS])
+    some = lambda part: part[rows] if part.ndim == 1 else part[np.ix_(rows, columns)]  # noqa: E731
+    return jax.tree.map(lambda part: jnp.asarray(some(np.asarray(part))), data)
 
 
 def _different(searches: dict[str, Search]) -> list[str]:

@@ -176,6 +176,17 @@ def test_many_rows_are_screened_on_a_sample(monkeypatch):
     assert np.isfinite(fit.X).all()
 
 
+def test_many_columns_are_screened_on_a_sample(monkeypatch):
+    """The family's parameters of the other columns start where they would without a competition."""
+    monkeypatch.setattr(engine, "N_COLUMNS", 6)
+    Y = make_s_curve(60, 12, emissions="negative_binomial").data
+    Y[::7, 2] = np.nan
+    fit = rflvm.maximise(Y, "negative_binomial", n_features=6, n_iterations=3)
+    assert fit.theta["r"].shape == (12,)
+    assert fit.beta.shape == (7, 12)
+    assert all(np.isfinite(part).all() for part in (fit.X, fit.beta, fit.theta["r"]))
+
+
 def test_an_interrupted_climb_keeps_the_best_point(x64):
     data, model, search = search_on("poisson", "rbf", table("poisson"))
     seen = []

@@ -294,8 +294,8 @@ class _Problem(NamedTuple):
 
 
 def _better(one: _Search, other: _Search) -> _Search:
-    """The better of two for each column."""
-    better = other.value > one.value
+    """The better of two for each column; the other where the one is not a number."""
+    better = other.value > jnp.where(jnp.isnan(one.value), -jnp.inf, one.value)
     return _Search(*(jnp.where(better, new, old) for new, old in zip(other, one, strict=True)))
 
 

@@ -6,7 +6,7 @@ and is about 0.1 for H = 50 in two dimensions, and X would bend to make up for i
     E[(k(lag) - exp(-|lag|^2 / 2))^2]    over lag ~ N(0, s^2 I), s = 3
 
 which has a closed form: with the points and their mirror images, the squared maximum mean discrepancy to
-N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2). In two dimensions the error is then below 0.01.
+N(0, I) under the kernel exp(-s^2 |w - w'|^2 / 2).
 """
 
 from __future__ import annotations

@@ -457,8 +457,8 @@ def maximise(
     kernel : {"rbf", "learned"}
         An RBF kernel with a learned scale, or frequencies free under their mixture prior.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
-        Where X starts. "auto" tries all of them for a few iterations, keeps the one with the
-        highest posterior density and logs it.
+        Where X starts. "auto" lets all of them compete, first as if the table were Gaussian, then the best and
+        t-SNE on the table itself, keeps the one with the highest posterior density and logs it.
     n_iterations : int
         At most so many L-BFGS iterations in each round.
     seed : int

@@ -187,6 +187,28 @@ def test_many_columns_are_screened_on_a_sample(monkeypatch):
     assert all(np.isfinite(part).all() for part in (fit.X, fit.beta, fit.theta["r"]))
 
 
+def test_a_climb_goes_on_in_double_precision_where_single_is_too_coarse(caplog):
+    """Counts of ten thousand: the determinant of P_j in single precision is noise, and the line search is lost."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    mean = 1e4 * np.exp(np.sin(X @ rng.normal(size=(2, 4))) + 0.5 * X @ rng.normal(size=(2, 4)))
+    Y = rng.negative_binomial(30, 30 / (30 + mean)).astype(float)
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        fit = rflvm.maximise(Y, "negative_binomial", n_features=20, init="pca")
+    assert "going on in double" in caplog.text
+    assert fit.X.dtype == fit.beta.dtype == "float64"
+    assert fit.convergence in ("converged", "iteration limit")
+    assert (np.diff(fit.trace) >= -0.5).all()  # where precision changes, by what single precision was wrong
+
+
+def test_a_climb_that_rises_no_more_has_converged(x64):
+    data, model, search = search_on("poisson", "rbf", table("poisson"))
+    after = engine.climb(search, data, model, 500)
+    assert after.convergence == "converged"
+    again = engine.climb(after, data, model, 500)
+    assert again.value - after.value < 20 * engine.RISE * abs(after.value)
+
+
 def test_an_interrupted_climb_keeps_the_best_point(x64):
     data, model, search = search_on("poisson", "rbf", table("poisson"))
     seen = []

@@ -191,18 +191,22 @@ def _starter(
 ) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
-        small = _cast(data, jnp.float32)  # as ``maximise`` does: precise enough for a start
-        search, name = map_engine.find(small, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, amplitude=False)
+        with jax.enable_x64(True):  # as in ``maximise``: sums in double precision, and matrices where need be
+            single = linalg.cast(data, jnp.float32)
+            search, used, name = map_engine.find(
+                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, amplitude=False
+            )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
-        return lambda key: _cast(map_engine.draw_state(key, search, small, model), data.Y.dtype)
+
+        def at_maximum(key):
+            with jax.enable_x64(True):
+                return linalg.cast(map_engine.draw_state(key, search, used, model), data.Y.dtype)
+
+        return at_maximum
     X = starts.embed("pca", starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
     return lambda key: starts.from_prior(key, X, data, model)
-
-
-def _cast(tree: Any, dtype: Any) -> Any:
-    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)
 
 
 class Chain:

@@ -5,6 +5,7 @@ that never fails in silence.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -176,3 +177,8 @@ def normal_from_precision(
 def one_blas_thread() -> AbstractContextManager:
     """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
     return threadpool_limits(1, user_api="blas")
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Real numbers in another precision, everything else as it is."""
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)

@@ -27,7 +27,7 @@ from tqdm import tqdm
 from . import laplace, likelihoods, linalg, quadrature, spectral, starts, validation
 from .features import features, features_and_slopes
 from .laplace import Mode
-from .linalg import NumericalError
+from .linalg import NumericalError, cast
 from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, state_shapes
 
 logger = logging.getLogger(__name__)
@@ -41,11 +41,13 @@ SMOOTH = 0.5
 STRETCH = 0.5
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
-ROUNDING = 1e-6
+PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by less than this share of its height
+FLAT_SLOPE = 1e-4
 UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
 
 Kernel = Literal["rbf", "learned"]
 Convergence = Literal["converged", "iteration limit", "line search failed", "modes not found", "interrupted"]
+TOO_COARSE = ("line search failed", "modes not found")  # what single precision can be the reason of
 
 
 class Parameters(NamedTuple):
@@ -165,6 +167,9 @@ def climb(
 ) -> Search:
     """L-BFGS from where a search is; the highest point is kept, also when interrupted.
 
+    "line search failed" means that the climb was still gaining when no higher point was found any more: the objective
+    is not as precise as its slope promises.
+
     X moves by U + ``SMOOTH`` Phi A, with Phi its features at the start: that all rows bend together is as easy
     as that each moves by itself, or the shape of the whole would be found last.
     """
@@ -172,8 +177,9 @@ def climb(
     size, N, D = len(flat), *search.parameters.X.shape
     Phi = SMOOTH * np.asarray(_features(search.parameters, search.spectrum), float)
     tolerance = TOLERANCE[str(data.Y.dtype)]
-    highest, value, mode, trace = flat, -np.inf, search.mode, list(search.trace)
-    decrement = 0.0
+    highest, value, mode, decrement = flat, -np.inf, search.mode, 0.0
+    heights: list[float] = []
+    convergence: Convergence = "line search failed"
 
     def expand(point):
         flat = point[:size].copy()
@@ -187,35 +193,44 @@ def climb(
         number, slope = float(number), _flatten(gradient)[0]
         if not (np.isfinite(number) and np.isfinite(slope).all()):
             return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(point)
+        if not heights:
+            heights.append(number)
         if number > value:
             highest, value = flat, number
             if evidence is not None:
                 mode, decrement = evidence.mode, float(evidence.decrement)
         return -number, -np.append(slope, Phi.T @ slope[: N * D].reshape(N, D))
 
+    def level():
+        return value - heights[-1 - PATIENCE :][0] < RISE * abs(value)
+
     def after(point):
-        trace.append(value)
+        heights.append(value)
         tell(value)
+        if len(heights) > PATIENCE + 1 and level():
+            raise StopIteration
 
     A = np.zeros(Phi.shape[1] * D)
     start = np.append(flat, A)
-    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 1e-6, "gtol": 1e-4, "maxls": 20}
+    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 0, "gtol": FLAT_SLOPE, "maxls": 20}
     try:
         minimize: Any = optimize.minimize
         result = minimize(negative, start, jac=True, method="L-BFGS-B", callback=after, options=options)
-        codes: dict[int, Convergence] = {0: "converged", 1: "iteration limit"}
-        convergence = codes.get(result.status, "line search failed")
-        if result.status == 2 and len(trace) > 1 and trace[-1] - trace[-2] < ROUNDING * abs(value):
-            convergence = "converged"  # no line has a rise that these numbers can show
-        if decrement > UNFINISHED:
-            convergence = "modes not found"
     except KeyboardInterrupt:
-        if not np.isfinite(value):
+        if not heights:
             raise  # there is no point to keep yet
-        convergence = "interrupted"
-    if not np.isfinite(value):
+        result = None
+    if not heights:
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
-    return Search(unravel(highest), mode, search.spectrum, trace, value, convergence)
+    if result is None:
+        convergence = "interrupted"
+    elif decrement > UNFINISHED:
+        convergence = "modes not found"
+    elif level() or np.abs(result.jac).max() <= FLAT_SLOPE:
+        convergence = "converged"
+    elif result.nit == n_iterations:
+        convergence = "iteration limit"
+    return Search(unravel(highest), mode, search.spectrum, search.trace + heights[1:], value, convergence)
 
 
 @jax.jit
@@ -298,16 +313,38 @@ def _update_mixture(key: Array, W: Array, spectrum: Spectrum, model: Model) -> S
 def find(
     data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
     tell: Callable[[float], None] = lambda value: None, *, amplitude: bool = True,
-) -> tuple[Search, str]:  # fmt: skip
-    """The whole maximisation: choose a start, climb, free W and climb again; also the start's name."""
+) -> tuple[Search, Data, str]:  # fmt: skip
+    """The whole maximisation: choose a start, climb, free W and climb again.
+
+    Also the data in the precision in which the search ended, and the start's name.
+    """
     search, name = choose_start(data, model, init, seed, tell, amplitude)
-    search = climb(search, data, model, n_iterations, tell)
+    search, data = _climb_precisely(search, data, model, n_iterations, tell)
     if kernel == "learned":
         for key in jax.random.split(jax.random.key(seed), N_ROUNDS):
             if search.convergence == "interrupted":
                 break
-            search = climb(free_frequencies(key, search, model), data, model, n_iterations, tell)
-    return search, name
+            search = free_frequencies(key, search, model)
+            search, data = _climb_precisely(search, data, model, n_iterations, tell)
+    return search, data, name
+
+
+def _climb_precisely(
+    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None]
+) -> tuple[Search, Data]:
+    """Climb, and go on in double precision where single precision was too coarse.
+
+    Large counts and a large amplitude make P_j so ill-conditioned that its determinant is noise.
+    """
+    before = len(search.trace)
+    search = climb(search, data, model, n_iterations, tell)
+    left = n_iterations - (len(search.trace) - before)
+    if search.convergence in TOO_COARSE and data.Y.dtype == jnp.float32 and left > 0:
+        logger.info("%s in single precision: going on in double", search.convergence)
+        data = cast(data, jnp.float64)
+        parameters, mode, spectrum = cast((search.parameters, search.mode, search.spectrum), jnp.float64)
+        search = climb(Search(parameters, mode, spectrum, search.trace), data, model, left, tell)
+    return search, data
 
 
 def choose_start(
@@ -470,7 +507,8 @@ def maximise(
     memory_budget : float
         Bytes that the factor of beta's covariance may take in the result.
     dtype : {"float32", "float64"}
-        Precision of the matrices. Sums over the table are in double precision either way.
+        Precision of the matrices at the start; where single precision turns out to be too coarse, as with large
+        counts, the search goes on in double. Sums over the table are in double precision either way.
 
     Returns
     -------
@@ -493,7 +531,7 @@ def maximise(
                 line.update()
                 line.set_postfix_str(f"log posterior {value:.1f}")
 
-            search, name = find(data, model, kernel, X0, n_iterations, seed, tell)
+            search, data, name = find(data, model, kernel, X0, n_iterations, seed, tell)
         return finish(search, name, data, model, memory_budget)
 
 

@@ -148,9 +148,17 @@ def log_evidence(
     return integrated(Phi, theta, mode, blocks.columns(data), data.offset)
 
 
-def _log_prob(F, theta, columns: Columns, model: Model):
-    """log p(y | f, theta) of each cell, 0 where it is missing."""
-    cells = model.likelihood.log_prob(columns.Y, F, theta, columns.trials)
+def _log_factor(F, theta, columns: Columns, model: Model):
+    """The part of log p(y | f, theta) that depends on f, of each cell, 0 where it is missing."""
+    return _observed(model.likelihood.log_factor(columns.Y, F, theta, columns.trials), columns)
+
+
+def _log_base(theta, columns: Columns, model: Model):
+    """The rest of it."""
+    return _observed(model.likelihood.log_base(columns.Y, theta, columns.trials), columns)
+
+
+def _observed(cells, columns: Columns):
     return cells if columns.mask is None else jnp.where(columns.mask, cells, 0)
 
 
@@ -164,7 +172,7 @@ def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Flo
 
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):
     """g and D of each cell."""
-    slope = jax.grad(lambda F: _log_prob(F, theta, columns, model).sum())
+    slope = jax.grad(lambda F: _log_factor(F, theta, columns, model).sum())
     g, second = jax.jvp(slope, (F,), (jnp.ones_like(F),))
     return g, jnp.maximum(-second, 0)
 
@@ -183,15 +191,18 @@ class _Block(NamedTuple):
 def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
     """Value and gradient of one block of columns."""
     precision = model.prior.precision(Phi.shape[1], Phi.dtype)
-    log_prob = functools.partial(_log_prob, columns=columns, model=model)
+    log_factor = functools.partial(_log_factor, columns=columns, model=model)
+    log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
-    beta, rounds, decrement = _find_mode(Phi, columns, theta, mode, offset, model, tolerance)
+    base = log_base(theta).sum(axis=0)
+    beta, rounds, decrement = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
     F = Phi @ beta + offset[:, None]
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
     M = Phi.shape[1]
     values = (
-        log_prob(F, theta).sum(axis=0)
+        log_factor(F, theta).sum(axis=0)
+        + base
         + log_prior_beta(beta, theta, model)
         + M / 2 * math.log(2 * math.pi)
         - jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -203,7 +214,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
     def held(F, theta, Phi_v):
         g, D = slope_and_curvature(F, theta)
-        return jnp.sum(log_prob(F, theta) - 0.5 * leverage * D + Phi_v * g)
+        return jnp.sum(log_factor(F, theta) + log_base(theta) - 0.5 * leverage * D + Phi_v * g)
 
     dF, dtheta, g = jax.grad(held, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
@@ -224,7 +235,7 @@ class _Search(NamedTuple):
     decrement: Float[Array, " J"]
 
 
-def _find_mode(Phi, columns: Columns, theta, mode: Mode, offset, model: Model, tolerance):
+def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Model, tolerance):
     """Newton's method for all columns: first with the last evaluation's P^{-1}, then the worst with their own.
 
     A column begins at its last mode, or without features where that is better. Those that have not arrived after
@@ -237,8 +248,8 @@ def _find_mode(Phi, columns: Columns, theta, mode: Mode, offset, model: Model, t
     worst = min(J, _WORST)
 
     def problem(which):
-        cells, own = jax.tree.map(lambda part: part[..., which], (columns, theta))
-        return _Problem(Phi, offset[:, None], cells, own, precision, model)
+        cells, own, rest = jax.tree.map(lambda part: part[..., which], (columns, theta, base))
+        return _Problem(Phi, offset[:, None], cells, own, rest, precision, model)
 
     def arrived(search: _Search):
         return search.decrement <= tolerance * (1 + jnp.abs(search.value))
@@ -276,15 +287,16 @@ class _Problem(NamedTuple):
     offset: Float[Array, "N 1"]
     columns: Columns
     theta: dict[str, Array]
+    base: Float[Array, " J"]  # what does not change with the coefficients
     precision: Float[Array, " M"]
     model: Model
 
     def evaluate(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]):
         """Value and gradient, for F that belongs to beta."""
-        value, pullback = jax.vjp(lambda F: _log_prob(F, self.theta, self.columns, self.model).sum(axis=0), F)
+        value, pullback = jax.vjp(lambda F: _log_factor(F, self.theta, self.columns, self.model).sum(axis=0), F)
         (g,) = pullback(jnp.ones_like(value))
         pull = self.precision[:, None] * beta
-        return value - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
+        return value + self.base - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
 
     def at(self, beta: Float[Array, "M J"]) -> _Search:
         """A search that begins at given coefficients."""

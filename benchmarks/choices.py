@@ -1,8 +1,10 @@
 """What the choices of the MAP engine do: the room of X in the objective, and the fixed frequencies.
 
-S-curves (N = 500, J = 100, D = 2, M = 100) with Gaussian and Poisson emissions, three seeds, climbs from the true X,
-so that nothing depends on the search for a start. The truth is a lengthscale of 1 and an amplitude of 1 (Poisson) or
-2 (Gaussian, where beta is measured in units of the noise). R^2 of X after the climb, the lengthscale and the amplitude.
+S-curves (D = 2, M = 100), climbs from the true X, so that nothing depends on the search for a start. The truth is a
+lengthscale of 1 and an amplitude of 1 (Poisson) or 2 (Gaussian, where beta is measured in units of the noise). R^2 of X
+after the climb, the lengthscale and the amplitude: for N = 500, J = 100, Gaussian and Poisson emissions and three seeds
+with none, half and all of the room, and with points and draws as frequencies; for other N and J, Poisson, with half of
+the room and with the default. And the error of the kernel, root mean square over lags, for several scales.
 Writes benchmarks/results/choices.json.
 """
 
@@ -22,6 +24,8 @@ from rflvm.metrics import r2_affine
 from rflvm.model import Model
 
 STRETCHES = (0.0, 0.5, 1.0)
+SHAPES = ((250, 100), (1000, 100), (2000, 100), (500, 50), (2000, 50), (500, 25), (500, 400))
+SCALES = (0.5, 1.0, 2.0, 4.0)
 SEEDS = range(3)
 H = 50
 
@@ -31,44 +35,62 @@ def draws(H: int, D: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal((H, D))
 
 
-def climb(family: str, seed: int, stretch: float) -> dict[str, Any]:
+def kernel_error(W: np.ndarray, scale: float) -> float:
+    """Of mean_h cos(scale w_h'd) against the RBF kernel, d the differences of two standard normal positions."""
+    lags = np.random.default_rng(0).normal(scale=2**0.5, size=(10_000, W.shape[1]))
+    error = np.cos(scale * lags @ W.T).mean(axis=1) - np.exp(-(scale**2) * np.sum(lags**2, axis=1) / 2)
+    return float(np.sqrt(np.mean(error**2)))
+
+
+def climb(family: str, seed: int, N: int, J: int, stretch: float | None) -> dict[str, Any]:
     """Fit one S-curve from the true X."""
-    engine.STRETCH = stretch
-    jax.clear_caches()
-    truth = make_s_curve(emissions=family, seed=seed)
+    truth = make_s_curve(N, J, emissions=family, seed=seed)
     model = Model(likelihoods.get(family), 2, H)
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = validation.to_device(validation.check_table(truth.data, model.likelihood, None, None, 2), "float32")
         search = engine.begin(seed, starts.scaled(truth.X), data, model, amplitude=True)
+        if stretch is not None:
+            search.spectrum = search.spectrum._replace(stretch=jnp.asarray(stretch, data.Y.dtype))
         search = engine.climb(search, data, model, 100)
         log_amplitude, log_scale = search.parameters.log_amplitude, search.parameters.log_scale
         assert log_amplitude is not None
         assert log_scale is not None
         return {
-            "family": family, "seed": seed, "stretch": stretch,
+            "family": family, "seed": seed, "N": N, "J": J, "stretch": round(float(search.spectrum.stretch), 3),
             "R2": round(r2_affine(truth.X, np.asarray(search.parameters.X, float)), 4),
             "lengthscale": round(float(jnp.exp(-log_scale)), 3),
             "amplitude": round(float(jnp.exp(log_amplitude)), 3),
+            "convergence": search.convergence,
         }  # fmt: skip
 
 
 def main() -> None:
     """Each choice in turn."""
-    rows = []
     points = quadrature.frequencies
-    for name, frequencies in (("quadrature", points), ("draws", draws)):
-        quadrature.frequencies = frequencies
-        for family in ("gaussian", "poisson"):
-            for stretch in STRETCHES if name == "quadrature" else (0.5,):
-                for seed in SEEDS:
-                    rows.append({"frequencies": name} | climb(family, seed, stretch))
-                    print(*(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
     errors = {
-        name: [round(float(np.sqrt(quadrature.discrepancy(f(H, 2, seed).ravel(), 2)[0])), 4) for seed in SEEDS]
+        name: [[round(kernel_error(f(H, 2, seed), scale), 4) for scale in SCALES] for seed in SEEDS]
         for name, f in (("quadrature", points), ("draws", draws))
     }
-    print("error of the kernel:", errors)
-    write("choices", {"machine": machine(), "kernel_error": errors, "climbs": rows})
+    print("error of the kernel at scales", SCALES, errors)
+    rows: list[dict[str, Any]] = []
+
+    def add(*case):
+        name = "quadrature" if quadrature.frequencies is points else "draws"
+        rows.append({"frequencies": name} | climb(*case))
+        print(*(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
+        write("choices", {"machine": machine(), "scales": SCALES, "kernel_error": errors, "climbs": rows})
+
+    for family in ("gaussian", "poisson"):
+        for stretch in STRETCHES:
+            for seed in SEEDS:
+                add(family, seed, 500, 100, stretch)
+    for N, J in SHAPES:
+        for stretch in (0.5, None):
+            add("poisson", 0, N, J, stretch)
+    quadrature.frequencies = draws
+    for family in ("gaussian", "poisson"):
+        for seed in SEEDS:
+            add(family, seed, 500, 100, None)
 
 
 if __name__ == "__main__":

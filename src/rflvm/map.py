@@ -38,7 +38,7 @@ SCREENING = (16, 20), (5, 40)  # of so many starts, so many iterations
 N_FINALISTS, N_FINAL, N_COLUMNS = 2, 8, 256
 SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
 SMOOTH = 0.5
-STRETCH = 0.5
+HELD = 5.0  # rows per column at which the data hold half of F
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
 PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by less than this share of its height
@@ -71,6 +71,7 @@ class Spectrum(NamedTuple):
     Sigma: Float[Array, "H D D"]
     alpha: Float[Array, ""]
     information: Float[Array, ""]
+    stretch: Float[Array, ""]  # how much of the room of X follows the frequencies
 
 
 def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D"]:
@@ -103,8 +104,8 @@ def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float
     With higher frequencies the rows are told apart more sharply, so each has less room, and a bare maximum
     would stretch curves out. If F got steeper in proportion, the room would change by
     |I + i W'W/H|^{-N/2}, i the information that a row would have where F has slope one; where F is held
-    by the data it would not change. ``STRETCH`` takes half of it (docs/design.md). The logarithms of the
-    amplitude and of an RBF kernel's scale are N(0, 1).
+    by the data it would not change. ``spectrum.stretch`` is the part of it that counts (docs/design.md). The
+    logarithms of the amplitude and of an RBF kernel's scale are N(0, 1).
     """
     X, W = parameters.X, frequencies(parameters, spectrum)
     N, D = X.shape
@@ -119,7 +120,7 @@ def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float
         total += spectral.log_normal(W, spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]).sum()
         shared = N * half_logdet(X.T @ X / N)
     room = -N * half_logdet(jnp.eye(D, dtype=X.dtype) + spectrum.information * W.T @ W / len(W))
-    total += (1 - STRETCH) * shared + STRETCH * room
+    total += (1 - spectrum.stretch) * shared + spectrum.stretch * room
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)
@@ -277,6 +278,7 @@ def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -
         Sigma=as_array(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
         alpha=as_array(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
         information=as_array(float(information) / len(X), dtype),
+        stretch=as_array(1 / (1 + len(X) / (HELD * data.Y.shape[1])), dtype),
     )
     return Search(parameters, mode, spectrum, [])
 

@@ -118,6 +118,22 @@ def test_large_counts_among_zeros_do_not_overflow():
     assert float(evidence.decrement) <= 1e-3
 
 
+def test_modes_of_large_counts_are_found_in_single_precision():
+    """y f - exp(f) is much larger than the log density: summed by itself, its rounding hides what a step gains."""
+    rng = np.random.default_rng(7)
+    X, W = rng.normal(size=(150, D)), rng.normal(size=(20, D))
+    Y = rng.poisson(200 * np.exp(0.5 * np.sin(X @ rng.normal(size=(D, 40)))))
+    as_array: Any = jnp.asarray
+    model = Model(likelihoods.Poisson(), D, 20)
+    data = Data(as_array(Y, "float32"), None, jnp.zeros(150, "float32"), None)
+    Phi = features(as_array(X, "float32"), as_array(W, "float32"))
+    begin = laplace.start(data, model, jnp.zeros((41, 40)).at[-1].set(5))
+    _, evidence = laplace.log_evidence(Phi, {}, begin, data, model, 1e-7)
+    moved = features(as_array(X + 0.05 * rng.normal(size=X.shape), "float32"), as_array(W, "float32"))
+    _, evidence = laplace.log_evidence(moved, {}, evidence.mode, data, model, 1e-7)
+    assert int(evidence.rounds) <= 4
+
+
 def test_value_is_near_the_integral(x64):
     """One coefficient only matters: Laplace's error is of the order of 1/N."""
     model = Model(likelihoods.Poisson(), 1, 1, Prior(beta_scale=1e-6, bias_scale=1.0))

@@ -194,15 +194,14 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     log_factor = functools.partial(_log_factor, columns=columns, model=model)
     log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
-    base = log_base(theta).sum(axis=0)
+    base = log_base(theta)
     beta, rounds, decrement = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
     F = Phi @ beta + offset[:, None]
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
     M = Phi.shape[1]
     values = (
-        log_factor(F, theta).sum(axis=0)
-        + base
+        (log_factor(F, theta) + base).sum(axis=0)
         + log_prior_beta(beta, theta, model)
         + M / 2 * math.log(2 * math.pi)
         - jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -287,16 +286,17 @@ class _Problem(NamedTuple):
     offset: Float[Array, "N 1"]
     columns: Columns
     theta: dict[str, Array]
-    base: Float[Array, " J"]  # what does not change with the coefficients
+    base: Float[Array, "N J"]  # what does not change with the coefficients; added cell by cell, where it cancels
     precision: Float[Array, " M"]
     model: Model
 
     def evaluate(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]):
         """Value and gradient, for F that belongs to beta."""
-        value, pullback = jax.vjp(lambda F: _log_factor(F, self.theta, self.columns, self.model).sum(axis=0), F)
-        (g,) = pullback(jnp.ones_like(value))
+        cells, pullback = jax.vjp(lambda F: _log_factor(F, self.theta, self.columns, self.model), F)
+        (g,) = pullback(jnp.ones_like(cells))
         pull = self.precision[:, None] * beta
-        return value + self.base - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
+        value = (cells + self.base).sum(axis=0)
+        return value - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
 
     def at(self, beta: Float[Array, "M J"]) -> _Search:
         """A search that begins at given coefficients."""

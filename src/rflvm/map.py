@@ -38,7 +38,7 @@ SCREENING = (16, 20), (5, 40)  # of so many starts, so many iterations
 N_FINALISTS, N_FINAL, N_COLUMNS = 2, 8, 256
 SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
 SMOOTH = 0.5
-HELD = 5.0  # rows per column at which the data hold half of F
+HELD = 5.0  # rows per column up to which the data hold half of F
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
 PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by less than this share of its height
@@ -278,7 +278,7 @@ def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -
         Sigma=as_array(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
         alpha=as_array(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
         information=as_array(float(information) / len(X), dtype),
-        stretch=as_array(1 / (1 + len(X) / (HELD * data.Y.shape[1])), dtype),
+        stretch=as_array(1 / (1 + max(len(X) / (HELD * data.Y.shape[1]), 1)), dtype),
     )
     return Search(parameters, mode, spectrum, [])
 

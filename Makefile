@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[plots,test]'
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[plots,diagnostics,test]'
 	touch $@
 
 demo: $(STAMP)
@@ -35,6 +35,9 @@ benchmark: $(STAMP)
 	$(VENV)/bin/python benchmarks/map.py
 	$(VENV)/bin/python benchmarks/choices.py
 	$(VENV)/bin/python benchmarks/calibration.py
+	$(VENV)/bin/python benchmarks/recovery.py
+	$(VENV)/bin/python benchmarks/kernels.py
+	$(VENV)/bin/python benchmarks/estimator.py
 
 clean:
 	rm -rf $(VENV) output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 
 import matplotlib
@@ -10,11 +11,11 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
-import rflvm
+from rflvm import RFLVM
 from rflvm.datasets import make_s_curve
 from rflvm.metrics import r2_affine
-from rflvm.posterior import mean_latents
 
 N_BURNIN, N_SAMPLES = 400, 600
 PICTURE = Path("output/s_curve.png")
@@ -25,23 +26,20 @@ def main() -> None:
     truth = make_s_curve(500, 100, emissions="poisson", lengthscale=1.0, seed=0)
     print(f"Poisson S-curve: {truth.data.shape[0]} rows, {truth.data.shape[1]} columns of counts, M = 100 features")
     start = time.perf_counter()
-    draws = rflvm.sample(
-        truth.data,
-        "poisson",
-        n_latent=2,
-        n_features=100,
-        n_burnin=N_BURNIN,
-        n_samples=N_SAMPLES,
-        progress=True,
+    model = RFLVM(
+        likelihood="poisson", n_burnin=N_BURNIN, n_samples=N_SAMPLES, n_chains=1, random_state=0, progress=True
     )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the page below says it too
+        X = model.fit_transform(truth.data)
     seconds = time.perf_counter() - start
-    X = mean_latents(draws)
     r2 = r2_affine(truth.X, X)
     print(f"{N_BURNIN + N_SAMPLES} sweeps in {seconds:.0f} s, compilation included")
-    print(f"R^2 of X after the best affine map: {r2:.3f}")
+    print(f"R^2 of X after the best affine map: {r2:.3f}\n")
+    model.diagnose()
     PICTURE.parent.mkdir(exist_ok=True)
     draw(truth.X, X, truth.t, r2)
-    print(f"picture: {PICTURE}")
+    print(f"\npicture: {PICTURE}")
 
 
 def draw(truth: np.ndarray, X: np.ndarray, colour: np.ndarray, r2: float) -> None:

@@ -191,9 +191,11 @@ def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood, within)
     assert np.abs(np.log(mean[:, 2] / Y[:, 2])).max() < within
 
 
-@pytest.mark.parametrize(("shape", "n_latent"), [((1, 5), 1), ((12, 1), 2)], ids=["a single row", "a single column"])
-def test_smallest_tables_are_fitted(shape, n_latent):
-    draws = rflvm.sample(np.ones(shape), "poisson", n_latent=n_latent, **SHORT)
+@pytest.mark.parametrize(
+    ("shape", "n_components"), [((1, 5), 1), ((12, 1), 2)], ids=["a single row", "a single column"]
+)
+def test_smallest_tables_are_fitted(shape, n_components):
+    draws = rflvm.sample(np.ones(shape), "poisson", n_components=n_components, **SHORT)
     for values in draws.arrays.values():
         assert np.isfinite(values).all()
 
@@ -223,6 +225,104 @@ def test_map_latents_and_the_papers_frequencies():
     assert np.isfinite(draws["log_joint"]).all()
     with pytest.raises(ValueError, match="marginal=False"):
         rflvm.sample(table(FAMILIES["gaussian"]), FAMILIES["gaussian-marginal"], latents="map", **SHORT)
+
+
+def assert_same(draws, expected):
+    assert draws.arrays.keys() == expected.arrays.keys()
+    for name in expected.arrays:
+        np.testing.assert_array_equal(draws[name], expected[name], strict=True)
+    for part in ("states", "tuning", "info_sums", "info"):
+        jax.tree.map(np.testing.assert_array_equal, getattr(draws, part), getattr(expected, part))
+    assert (draws.beta_thin, draws.interrupted, draws.run) == (expected.beta_thin, expected.interrupted, expected.run)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_six_draws_and_six_more_are_twelve(dtype):
+    Y = table(FAMILIES["poisson"])
+    options: dict[str, Any] = {"n_chains": 2, "dtype": dtype}
+    told = []
+    six = rflvm.sample(Y, "poisson", **options, **SHORT)
+    twelve = gibbs.continue_sampling(Y, six, 6, progress=told.append)
+    assert_same(twelve, rflvm.sample(Y, "poisson", **options, **LONGER))
+    assert six.n_draws == 6
+    assert [(p.sweep, p.n_sweeps, p.n_burnin) for p in told] == [(t, 16, 4) for t in range(11, 17)]
+
+
+def test_an_interrupted_run_goes_on_between_two_kept_draws():
+    Y, mask = table(FAMILIES["poisson"]), np.random.default_rng(1).random((12, 5)) > 0.2
+    offset = np.linspace(-0.3, 0.3, len(Y))
+
+    def stop(progress):
+        if progress.sweep == 12:  # eight after burn-in, two more than the last that was kept
+            raise KeyboardInterrupt
+
+    options: dict[str, Any] = LONGER | {"mask": mask, "offset": offset, "thin": 3}
+    part = rflvm.sample(Y, "poisson", progress=stop, **options)
+    assert (part.n_draws, part.interrupted) == (2, True)
+    rest = gibbs.continue_sampling(np.where(mask, Y, np.nan), part, 4, offset=offset)
+    assert_same(rest, rflvm.sample(Y, "poisson", **options))
+
+
+def test_going_on_keeps_the_thinning_of_beta_or_says_that_it_cannot():
+    Y = table(FAMILIES["poisson"])
+    whole = rflvm.sample(Y, "poisson", **LONGER)
+    six = rflvm.sample(Y, "poisson", **SHORT)
+    budget = sum(values.nbytes for values in six.arrays.values()) - 3 * six["beta"][0, 0].nbytes
+    thinned = rflvm.sample(Y, "poisson", memory_budget=budget, **SHORT)
+    assert thinned.beta_thin == 2
+    with pytest.raises(ValueError, match=r"1 chain\(s\) of 7 draws, with beta for every 2-th .*: raise the budget"):
+        gibbs.continue_sampling(Y, thinned, 1, memory_budget=budget)
+    np.testing.assert_array_equal(gibbs.continue_sampling(Y, thinned, 6)["beta"], whole["beta"][:, ::2])
+
+
+def test_going_on_needs_the_same_table_and_chains():
+    Y = table(FAMILIES["poisson"])
+    draws = rflvm.sample(Y, "poisson", **SHORT)
+    for other in ({"Y": Y + 1}, {"Y": Y, "offset": np.ones(12)}, {"Y": Y, "mask": Y > 0}):
+        with pytest.raises(ValueError, match="must be those that the draws were made from"):
+            gibbs.continue_sampling(draws=draws, n_samples=1, **other)
+    gibbs.continue_sampling(np.asfortranarray(Y), draws, 1)
+    with pytest.raises(ValueError, match="n_samples must be at least 1"):
+        gibbs.continue_sampling(Y, draws, 0)
+    with pytest.raises(ValueError, match="no chains to go on with"):
+        gibbs.continue_sampling(Y, rflvm.Draws(draws.model, draws.arrays, 1), 1)
+
+
+def test_fixed_frequencies_stay_where_they_start():
+    Y = table(FAMILIES["negative-binomial"])
+    draws = rflvm.sample(Y, FAMILIES["negative-binomial"], frequencies="fixed", **SHORT)
+    start = draws.states[0]
+    for name in ("W", "mu", "Sigma", "z", "alpha"):
+        assert (draws[name] == np.asarray(getattr(start, name))).all()
+    for name in ("X", "beta", "r", "h", "log_joint"):
+        values = draws[name][0].reshape(6, -1)
+        assert (values[1:] != values[:-1]).any(axis=1).all()
+    assert set(draws.info[0]) == {"X", "theta", "beta"}
+
+
+def test_trouble_with_fixed_frequencies_names_the_block(monkeypatch):
+    broken = lambda *a: (a[1]._replace(X=a[1].X * np.nan), gibbs.X.Info(jnp.ones(()), jnp.zeros(())))  # noqa: E731
+    monkeypatch.setattr(gibbs.X, "step", broken)
+    shape_not_compiled_before = table(FAMILIES["poisson"])[:-2]
+    with pytest.raises(rflvm.NumericalError, match="block X"):
+        rflvm.sample(shape_not_compiled_before, "poisson", frequencies="fixed", **SHORT)
+
+
+@pytest.mark.parametrize("name", ["pca", "isomap", "tsne", "kernel"])
+def test_chains_start_where_they_are_told(monkeypatch, name):
+    Y = table(FAMILIES["poisson"])
+    start = np.random.default_rng(0).normal(size=(len(Y), 2))
+    named = []
+
+    def embed(name, table, D, seed):
+        named.append(name)
+        return start
+
+    monkeypatch.setattr(gibbs.starts, "embed", embed)
+    options: list[dict[str, Any]] = [SHORT | {"init": init} for init in (name, start)]
+    draws, given = (rflvm.sample(Y, "poisson", **option) for option in options)
+    np.testing.assert_array_equal(draws["X"], given["X"])
+    assert named == [name]
 
 
 def test_custom_family_equals_the_built_in_one():

@@ -247,7 +247,7 @@ def test_an_interrupt_before_there_is_a_start_is_raised(x64):
 
 @pytest.mark.parametrize("shape", [(1, 4), (3, 1), (6, 2)])
 def test_smallest_tables_are_fitted(shape):
-    fit = rflvm.maximise(np.ones(shape), "poisson", n_latent=1, n_features=4, n_iterations=3)
+    fit = rflvm.maximise(np.ones(shape), "poisson", n_components=1, n_features=4, n_iterations=3)
     assert np.isfinite(fit.X).all()
 
 

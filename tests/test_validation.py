@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rflvm
-from rflvm import likelihoods, validation
+from rflvm import likelihoods, tables, validation
 
 COUNTS = np.arange(12.0).reshape(4, 3)
 
@@ -70,8 +71,8 @@ def test_a_row_hidden_by_the_mask_is_named():
     refuse(ValueError, "row 2 of Y has no observed cell", mask=np.arange(4)[:, None] != np.full(3, 2))
 
 
-def test_fewer_rows_than_latent_dimensions_are_refused():
-    refuse(ValueError, r"fewer rows \(4\) than latent dimensions \(n_latent = 5\)", n_latent=5)
+def test_fewer_rows_than_components_dimensions_are_refused():
+    refuse(ValueError, r"fewer rows \(4 samples\) than latent dimensions \(n_components = 5\)", n_components=5)
 
 
 @pytest.mark.parametrize("mask", [np.ones((3, 4), bool), np.ones((4, 3)), np.ones(3, bool)])
@@ -93,7 +94,7 @@ def test_what_is_not_a_number_is_refused(Y):
 
 @pytest.mark.parametrize("dtype", ["complex", object])
 def test_complex_numbers_are_refused(dtype):
-    refuse(TypeError, "Y must hold", Y=(COUNTS + 1j).astype(dtype))
+    refuse(ValueError, "Y must hold real numbers: Complex data not supported", Y=(COUNTS + 1j).astype(dtype))
 
 
 def test_dates_are_refused():
@@ -133,13 +134,13 @@ def test_the_number_of_features_is_even_and_positive(M, error):
 
 @pytest.mark.parametrize(
     ("name", "value", "least"),
-    [("n_latent", 0, 1), ("n_samples", 0, 1), ("n_burnin", -1, 0), ("thin", 0, 1), ("n_chains", 0, 1)],
+    [("n_components", 0, 1), ("n_samples", 0, 1), ("n_burnin", -1, 0), ("thin", 0, 1), ("n_chains", 0, 1)],
 )
 def test_lengths_have_a_least_value(name, value, least):
     refuse(ValueError, f"{name} must be at least {least}, got {value}", **{name: value})
 
 
-@pytest.mark.parametrize("name", ["n_latent", "n_features", "n_samples", "n_burnin", "thin", "n_chains"])
+@pytest.mark.parametrize("name", ["n_components", "n_features", "n_samples", "n_burnin", "thin", "n_chains"])
 def test_lengths_are_whole_numbers(name):
     refuse(TypeError, f"{name} must be a whole number, got 2.5", **{name: 2.5})
 
@@ -234,3 +235,42 @@ def test_there_is_no_mask_on_the_device_when_every_cell_counts():
     assert validation.to_device(table, "float32").mask is None
     hidden = validation.check_table(COUNTS, likelihoods.Poisson(), COUNTS > 0, None, 2)
     assert validation.to_device(hidden, "float32").mask is not None
+
+
+def test_frames_are_tables():
+    table = validation.check_table(pd.DataFrame(COUNTS).astype("Int64"), likelihoods.Poisson(), None, None, 2)
+    np.testing.assert_array_equal(table.Y, COUNTS)
+
+
+def test_cells_beyond_the_precision_are_named():
+    table = validation.check_table(np.where(COUNTS == 4, 1e300, COUNTS), likelihoods.Gaussian(), None, None, 2)
+    with pytest.raises(ValueError, match=r"Y\[1, 1\] = 1e\+300 \(1 such cell\) is too large for float32: rescale Y"):
+        validation.to_device(table, "float32")
+
+
+def test_what_was_given_may_change_afterwards():
+    offset, X = np.zeros(4), np.zeros((4, 2))
+    table = validation.check_table(COUNTS, likelihoods.Poisson(), None, offset, 2)
+    start = validation.check_start(X, 4, 2, ())
+    assert not np.shares_memory(table.Y, COUNTS)
+    assert not np.shares_memory(table.offset, offset)
+    assert isinstance(start, np.ndarray)
+    assert not np.shares_memory(start, X)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ("cba", "Feature names must be in the same order as they were in fit"),
+        ("abx", "Feature names unseen at fit time:\n- x\nFeature names seen at fit time, yet now missing:\n- c\n"),
+        ("abcd", "Feature names unseen at fit time:\n- d\n"),
+        (range(4), "X has 4 features, but RFLVM is expecting 3 features as input"),
+    ],
+)
+def test_columns_are_those_of_the_fit(columns, message):
+    names = np.array(["a", "b", "c"], object)
+    validation.check_columns(tables.read(pd.DataFrame(COUNTS, columns=names)), 3, names, "RFLVM")
+    validation.check_columns(tables.read(COUNTS), 3, names, "RFLVM")
+    other = tables.read(pd.DataFrame(np.ones((2, len(columns))), columns=list(columns)))
+    with pytest.raises(ValueError, match=message):
+        validation.check_columns(other, 3, names, "RFLVM")

@@ -7,7 +7,9 @@ learned kernel and a full posterior.
 from importlib.metadata import version
 
 from . import likelihoods
-from .gibbs import Progress, sample
+from .estimator import RFLVM, load
+from .gibbs import Progress, continue_sampling, sample
+from .io import FileError
 from .linalg import NumericalError
 from .map import Fit, maximise
 from .model import Prior
@@ -15,4 +17,18 @@ from .posterior import Draws
 
 __version__ = version("rflvm")
 
-__all__ = ["Draws", "Fit", "NumericalError", "Prior", "Progress", "__version__", "likelihoods", "maximise", "sample"]
+__all__ = [
+    "RFLVM",
+    "Draws",
+    "FileError",
+    "Fit",
+    "NumericalError",
+    "Prior",
+    "Progress",
+    "__version__",
+    "continue_sampling",
+    "likelihoods",
+    "load",
+    "maximise",
+    "sample",
+]

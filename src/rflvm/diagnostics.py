@@ -2,11 +2,57 @@
 
 The effective sample size counts disagreement between chains: chains stuck in different places have
 few effective draws, however fast each of them forgets its own past.
+
+A draw of X can be turned and reflected without changing anything, so convergence is judged by what does not turn with
+it, distances and kernels between rows and the log joint density, and only then by X itself, aligned.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+
+N_PAIRS, N_ROWS = 50, 200  # looked at
+RHAT, ESS = 1.1, 50  # beyond, and below, what should be acted on
+
+
+class Quantity(NamedTuple):
+    """How well some numbers that are alike have converged."""
+
+    name: str
+    rhat: float  # of the worst but the worst twentieth
+    ess: float  # of the median
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing needs to be done."""
+        return self.rhat <= RHAT and self.ess >= ESS
+
+
+def summary(arrays: dict[str, np.ndarray], seed: int = 0) -> list[Quantity]:
+    """Convergence of aligned draws, from what does not depend on the orientation to X."""
+    X, W = arrays["X"], arrays["W"]
+    N = X.shape[2]
+    rng = np.random.default_rng(seed)
+    pairs = rng.integers(0, N, (2, N_PAIRS if N > 1 else 0))
+    some = rng.permutation(N)[:N_ROWS]
+    lags = X[:, :, pairs[0]] - X[:, :, pairs[1]]
+    kernels = np.mean(np.cos(lags @ np.swapaxes(W, -1, -2)), axis=-1)
+    quantities = {
+        "log joint density": arrays["log_joint"][..., None],
+        "kernel between rows": kernels,
+        "distances between rows": np.linalg.norm(lags, axis=-1),
+        "X, aligned": X[:, :, some].reshape(*X.shape[:2], -1),
+    }
+    return [quantity(name, draws) for name, draws in quantities.items() if draws.shape[-1]]
+
+
+def quantity(name: str, draws: np.ndarray) -> Quantity:
+    """Several scalars (chain, draw, scalar), summarised; those that never change count as converged."""
+    columns = np.moveaxis(draws, -1, 0)
+    worst = np.quantile([rhat(c) for c in columns], 0.95, method="nearest")
+    return Quantity(name, float(worst), float(np.median([ess(c) for c in columns])))
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
@@ -19,8 +65,12 @@ def rhat(draws: np.ndarray) -> float:
     """Split R-hat of draws (chain, draw)."""
     halves = _split(np.asarray(draws, float))
     n = halves.shape[1]
+    if n < 2:
+        return float("inf")
     within = halves.var(axis=1, ddof=1).mean()
     between = n * halves.mean(axis=1).var(ddof=1)
+    if within == 0:
+        return 1.0 if between == 0 else float("inf")
     return float(np.sqrt(((n - 1) / n * within + between / n) / within))
 
 
@@ -28,6 +78,8 @@ def ess(draws: np.ndarray) -> float:
     """Effective number of draws (chain, draw), by Geyer's initial monotone sequence over split chains."""
     halves = _split(np.asarray(draws, float))
     m, n = halves.shape
+    if n < 2:
+        return float(m * n)
     centred = halves - halves.mean(axis=1, keepdims=True)
     spectrum = np.fft.rfft(centred, 2 * n, axis=1)
     autocovariance = np.fft.irfft(np.abs(spectrum) ** 2, axis=1)[:, :n] / n
@@ -42,3 +94,43 @@ def ess(draws: np.ndarray) -> float:
     pairs = pairs[: negative[0]] if negative.size else pairs
     tau = -1 + 2 * np.minimum.accumulate(pairs).sum()
     return float(m * n / max(tau, 1 / np.log10(m * n)))
+
+
+def table(quantities: list[Quantity], n_draws: int) -> list[str]:
+    """Lines for a person to read."""
+    head = f"{'':24}{'R-hat':>8}{'effective draws of ' + str(n_draws):>26}"
+    return [head, *(f"{q.name:24}{q.rhat:8.2f}{q.ess:26.0f}{'' if q.converged else '   <-'}" for q in quantities)]
+
+
+def acceptance(info: list[dict[str, Any]]) -> str:
+    """Mean acceptance of the blocks that propose, over chains."""
+    names = [name for name, block in info[0].items() if hasattr(block, "acceptance")]
+    return ", ".join(f"{name} {np.mean([np.mean(chain[name].acceptance) for chain in info]):.2f}" for name in names)
+
+
+def advice(convergence: str, quantities: list[Quantity]) -> str:
+    """What to do about a fit that has not converged; nothing for one that has."""
+    if convergence == "not converged":
+        worst = max(quantities, key=lambda q: q.rhat)
+        fewest = min(quantities, key=lambda q: q.ess)
+        if worst.rhat > RHAT:
+            return (
+                f"the chains have not met: R-hat of {worst.name} is {worst.rhat:.2f} (at most {RHAT} is wanted). Raise "
+                "n_burnin and n_samples; if that does not help the chains sit in different arrangements of the rows: "
+                "try another random_state, fewer components, or init= with positions that you trust"
+            )
+        return (
+            f"few effective draws: {fewest.ess:.0f} of {fewest.name} ({ESS} are wanted). Call more_samples(n), or "
+            "raise n_samples or n_chains"
+        )
+    return {
+        "interrupted": "interrupted: the result is what there was so far. Call more_samples(n) to go on, or fit again",
+        "iteration limit": "the maximum was not reached: raise max_iter",
+        "line search failed": (
+            "the climb stopped where rounding errors hide the way up: the result can be used; rescale the table if its "
+            "columns differ by many orders of magnitude"
+        ),
+        "modes not found": (
+            "the coefficients of some columns were not found: look for columns that are constant or have extreme values"
+        ),
+    }.get(convergence, "")

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
+from os import PathLike
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -20,11 +21,12 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from . import likelihoods, linalg, starts, validation
+from . import io, likelihoods, linalg, starts, validation
 from . import map as map_engine
+from .checkpoint import Checkpoint, settings
 from .linalg import NumericalError
 from .model import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
-from .posterior import Draws, Recorder
+from .posterior import Draws, Recorder, Run
 from .updates import W, X, alpha, beta, components, scale, theta, z
 from .updates.tuning import Tuning, track
 from .updates.tuning import initial as initial_tuning
@@ -35,20 +37,22 @@ N_MAP_ITERATIONS = 60
 
 
 class Moves(NamedTuple):
-    """Which version of the blocks that have two: the default, and the paper's."""
+    """Which version of the blocks that have several: the default, the paper's, or none at all."""
 
     latents: Literal["sample", "map"] = "sample"
-    frequencies: Literal["hmc", "prior"] = "hmc"
+    frequencies: Literal["hmc", "prior", "fixed"] = "hmc"
     coefficients: Literal["hmc", "polya-gamma"] = "hmc"
 
     def blocks(self) -> dict[str, Callable]:
-        """The steps of a sweep, in order."""
-        return {
+        """The steps of a sweep, in order; with fixed frequencies those alone that leave W and its mixture."""
+        spectral = {
             "z": z.step,
             "components": components.step,
             "alpha": alpha.step,
-            "W": {"hmc": W.step, "prior": W.step_prior}[self.frequencies],
+            "W": W.step_prior if self.frequencies == "prior" else W.step,
             "scale": scale.step,
+        }
+        return ({} if self.frequencies == "fixed" else spectral) | {
             "X": {"sample": X.step, "map": X.step_map}[self.latents],
             "theta": theta.step,
             "beta": {"hmc": beta.step, "polya-gamma": beta.step_polya_gamma}[self.coefficients],
@@ -70,7 +74,8 @@ def adapt(tuning: Tuning, t: Array, state: State, infos: dict[str, Any], data: D
     """Tune after burn-in sweep number t, with a rate that falls with t (Robbins-Monro)."""
     rate = (1 + t) ** -0.6
     for name, block in (("W", W), ("X", X), ("beta", beta)):
-        tuning = block.adapt(tuning, infos[name], rate)
+        if name in infos:
+            tuning = block.adapt(tuning, infos[name], rate)
     return track(tuning, state, data, model, rate)
 
 
@@ -94,7 +99,7 @@ def sample(
     Y: np.ndarray,
     likelihood: str | likelihoods.Likelihood = "gaussian",
     *,
-    n_latent: int = 2,
+    n_components: int = 2,
     n_features: int = 100,
     n_samples: int = 1000,
     n_burnin: int = 1000,
@@ -103,11 +108,12 @@ def sample(
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
-    init: Literal["map", "pca"] | np.ndarray = "map",
+    init: Literal["map", "pca", "isomap", "tsne", "kernel"] | np.ndarray = "map",
     prior: Prior = Prior(),
     latents: Literal["sample", "map"] = "sample",
-    frequencies: Literal["hmc", "prior"] = "hmc",
+    frequencies: Literal["hmc", "prior", "fixed"] = "hmc",
     coefficients: Literal["hmc", "polya-gamma"] = "hmc",
+    checkpoint: str | PathLike | None = None,
     progress: bool | Callable[[Progress], None] = False,
     memory_budget: float = 1e9,
     dtype: Literal["float32", "float64"] = "float64",
@@ -121,7 +127,7 @@ def sample(
     likelihood : str or Likelihood
         "gaussian", "poisson", "bernoulli", "negative_binomial", "multinomial", or an object such
         as ``likelihoods.Binomial(trials=10)``.
-    n_latent, n_features : int
+    n_components, n_features : int
         D, and M = 2H, an even number of random features.
     n_samples, n_burnin : int
         Sweeps after and during burn-in, per chain. Step sizes are tuned in burn-in only.
@@ -135,20 +141,29 @@ def sample(
         True where a cell is observed; in addition to NaN.
     offset : array (N,), optional
         Added to every linear predictor of a row, a log exposure for counts.
-    init : {"map", "pca"} or array (N, D)
+    init : {"map", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where the chains start: at the maximum that ``maximise`` finds (with an RBF kernel, the best
         of several starts of X), each with its own draw of beta; or as the paper does, X at PCA of the
-        variance-stabilised table or at given positions, everything else from the prior.
+        variance-stabilised table, at another of the starts of ``maximise`` or at given positions,
+        everything else from the prior.
     prior : Prior
         Hyperparameters.
     latents : {"sample", "map"}
         Sample X, or maximise it in every sweep as the paper does.
-    frequencies : {"hmc", "prior"}
-        How W moves: jointly with beta by HMC, or by the paper's proposals from the prior.
+    frequencies : {"hmc", "prior", "fixed"}
+        How W moves: jointly with beta by HMC, or by the paper's proposals from the prior. When fixed,
+        W and its mixture stay where the chain starts: with ``init="map"`` these are frequencies of the
+        RBF kernel with the lengthscale of the maximum, otherwise a draw from the prior.
     coefficients : {"hmc", "polya-gamma"}
         How beta moves where it has no closed form: by HMC, or, for the Bernoulli, binomial,
         negative binomial and multinomial families, by the paper's Polya-gamma augmentation.
         (The Gaussian's beta is always drawn from its normal-inverse-gamma conditional.)
+    checkpoint : str or PathLike, optional
+        A folder to which the run is written as it goes. The same call with the same folder takes the run
+        up where it was killed or interrupted, and returns what it would have returned, bit for bit. All
+        that decides the draws must be as it was, and a folder that holds another run is refused; only
+        ``n_samples`` may be larger, with the thinning of beta as it was. A custom likelihood is
+        recognised by its values on the table. One process at a time may use a folder.
     progress : bool or callable
         Show a progress bar, or be called with a ``Progress`` after every sweep.
     memory_budget : float
@@ -159,31 +174,95 @@ def sample(
     Returns
     -------
     Draws
-        Interrupting a run (Ctrl-C) returns the draws made so far.
+        Interrupting a run (Ctrl-C) returns the draws made so far; ``continue_sampling`` makes more.
     """
     family = likelihoods.get(likelihood)
-    D, H = validation.check_dimensions(n_latent, n_features)
-    run = validation.check_run(n_samples, n_burnin, thin)
+    D, H = validation.check_dimensions(n_components, n_features)
+    lengths = validation.check_run(n_samples, n_burnin, thin)
+    seed = validation.check_integer("seed", seed, 0)
     chain_count = validation.check_integer("n_chains", n_chains, 1)
     validation.check_choice("latents", latents, ("sample", "map"))
-    validation.check_choice("frequencies", frequencies, ("hmc", "prior"))
+    validation.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
     validation.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     validation.check_choice("dtype", dtype, ("float32", "float64"))
     table = validation.check_table(Y, family, mask, offset, D)
-    X0 = validation.check_start(init, table.Y.shape[0], D, ("map", "pca"))
+    X0 = validation.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
     model = Model(family, D, H, prior)
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     if coefficients == "polya-gamma" and not isinstance(family, likelihoods.Logistic):
         raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
+    moves = Moves(latents, frequencies, coefficients)
+    n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
     with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
         data = validation.to_device(table, dtype)
-        recorder = Recorder(state_shapes(data, model), chain_count, run["n_samples"] // run["thin"], memory_budget)
-        keys = [jax.random.fold_in(jax.random.key(seed), c) for c in range(chain_count)]
-        with tqdm(desc="start", unit="iteration", disable=progress is not True) as line:
-            begin = _starter(X0, data, model, seed, lambda value: line.update())
-        chains = [Chain(key, begin(jax.random.fold_in(key, 0)), data, model) for key in keys]
-        return _run(chains, data, Moves(latents, frequencies, coefficients), _reporter(progress), recorder, **run)
+        run = Run(seed, lengths["n_burnin"], lengths["thin"], moves, _digest(table))
+        saved = None
+        if checkpoint is not None:
+            saved = Checkpoint(checkpoint, settings(table, model, run, X0, chain_count, dtype))
+        n_draws = run._replace(n_sweeps=n_sweeps).n_kept
+        beta_thin = saved.beta_thin if saved else None
+        recorder = Recorder(state_shapes(data, model), chain_count, n_draws, memory_budget, beta_thin)
+        found = saved and saved.read(recorder, run, n_sweeps, [chain_shapes(data, model, moves)] * chain_count)
+        if found:
+            run, chains = found
+        else:
+            with tqdm(desc="start", unit="iteration", disable=progress is not True) as line:
+                begin = _starter(X0, data, model, seed, lambda value: line.update())
+            chains = [begin_chain(begin(jax.random.fold_in(key, 0)), data, model) for key in _keys(run, chain_count)]
+        return _run(run, chains, n_sweeps, data, model, recorder, _reporter(progress), saved)
+
+
+def continue_sampling(
+    Y: np.ndarray,
+    draws: Draws,
+    n_samples: int,
+    *,
+    mask: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    progress: bool | Callable[[Progress], None] = False,
+    memory_budget: float = 1e9,
+) -> Draws:
+    """Go on from where a run ended: the old draws and the new, together those of a run that was longer.
+
+    Parameters
+    ----------
+    Y, mask, offset
+        As they were given to ``sample``.
+    draws : Draws
+        What ``sample`` or ``continue_sampling`` returned, also after an interrupt.
+    n_samples : int
+        Sweeps to make, per chain. There is no further burn-in.
+    progress : bool or callable
+        As in ``sample``; the sweeps are counted from the beginning of the run.
+    memory_budget : float
+        Bytes that all draws may take, the old and the new. Beta stays thinned as it was.
+
+    Returns
+    -------
+    Draws
+        ``draws`` itself is left as it is.
+    """
+    run, model = draws.run, draws.model
+    if run is None:
+        raise ValueError("these draws do not come from sample, so there are no chains to go on with")
+    n_sweeps = run.n_sweeps + validation.check_integer("n_samples", n_samples, 1)
+    table = validation.check_table(Y, model.likelihood, mask, offset, model.D)
+    if _digest(table) != run.table:
+        raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
+    dtype = str(draws.states[0].X.dtype)
+    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
+        data = validation.to_device(table, dtype)
+        n_chains, n_draws = len(draws.states), run._replace(n_sweeps=n_sweeps).n_kept
+        recorder = Recorder(state_shapes(data, model), n_chains, n_draws, memory_budget, draws.beta_thin)
+        recorder.fill(0, draws.arrays)
+        chains = [Chain(*parts) for parts in zip(draws.states, draws.tuning, draws.info_sums, strict=True)]
+        return _run(run, chains, n_sweeps, data, model, recorder, _reporter(progress))
+
+
+def _digest(table: validation.Table) -> str:
+    """What tells tables apart."""
+    return "".join("-" if part is None else io.digest(part) for part in table)
 
 
 def _starter(
@@ -205,111 +284,139 @@ def _starter(
                 return linalg.cast(map_engine.draw_state(key, search, used, model), data.Y.dtype)
 
         return at_maximum
-    X = starts.embed("pca", starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
+    X = starts.embed(init, starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
     return lambda key: starts.from_prior(key, X, data, model)
 
 
-class Chain:
-    """One chain: its key, state, tuning and the running sum of what its blocks report."""
+class Chain(NamedTuple):
+    """One chain between two sweeps."""
 
-    def __init__(self, key: Array, state: State, data: Data, model: Model):
-        self.key, self.state, self.model = key, state, model
-        self.tuning = compiled_initial_tuning(self.state, data, model)
-        self.info_sum: dict[str, Any] = {}
+    state: State
+    tuning: Tuning
+    info_sum: dict[str, Any]  # of what the blocks reported after burn-in, empty before
 
-    def advance(self, t: int, burnin: bool, data: Data, moves: Moves) -> None:
-        """Sweep number t; its randomness depends on the chain's key and t alone."""
-        key = jax.random.fold_in(self.key, t + 1)
-        self.state, infos = compiled_sweep(key, self.state, self.tuning, data, self.model, moves)
-        if burnin:
-            time_t = jnp.asarray(t, data.Y.dtype)
-            self.tuning = compiled_adapt(self.tuning, time_t, self.state, infos, data, self.model)
-        else:
-            self.info_sum = jax.tree.map(jnp.add, self.info_sum, infos) if self.info_sum else infos
-        self._raise_if_broken(t, infos)
 
-    def log_joint(self, data: Data) -> float:
-        """The log joint density at the present state."""
-        return float(_log_joint(self.state, data, self.model))
+def begin_chain(state: State, data: Data, model: Model) -> Chain:
+    """A chain before its first sweep."""
+    return Chain(state, compiled_initial_tuning(state, data, model), {})
 
-    def _raise_if_broken(self, t: int, infos: dict[str, Any]) -> None:
-        for name in ("alpha", "W", "X", "theta", "beta"):
-            values = jax.tree.leaves((getattr(self.state, name), getattr(infos[name], "value", 0.0)))
-            if not all(np.isfinite(np.asarray(value)).all() for value in values):
-                jitter = max(float(infos[block].jitter) for block in ("W", "beta"))
-                raise NumericalError(
-                    f"block {name} gave numbers that are not finite in sweep {t} (largest Cholesky jitter: "
-                    f"{jitter:.1e}); rescale the data or check for extreme values"
-                )
+
+def advance(chain: Chain, key: Array, t: int, burnin: bool, data: Data, model: Model, moves: Moves) -> Chain:
+    """Sweep number t; its randomness depends on the chain's key and t alone."""
+    state, infos = compiled_sweep(jax.random.fold_in(key, t + 1), chain.state, chain.tuning, data, model, moves)
+    _raise_if_broken(t, state, infos)
+    if burnin:
+        tuning = compiled_adapt(chain.tuning, jnp.asarray(t, data.Y.dtype), state, infos, data, model)
+        return Chain(state, tuning, {})
+    return Chain(state, chain.tuning, jax.tree.map(jnp.add, chain.info_sum, infos) if chain.info_sum else infos)
+
+
+def _raise_if_broken(t: int, state: State, infos: dict[str, Any]) -> None:
+    for name in ("alpha", "W", "X", "theta", "beta"):
+        values = jax.tree.leaves((getattr(state, name), getattr(infos.get(name), "value", 0.0)))
+        if not all(np.isfinite(np.asarray(value)).all() for value in values):
+            jitter = max(float(infos[block].jitter) for block in ("W", "beta") if block in infos)
+            raise NumericalError(
+                f"block {name} gave numbers that are not finite in sweep {t} (largest Cholesky jitter: "
+                f"{jitter:.1e}); rescale the data or check for extreme values"
+            )
+
+
+def chain_shapes(data: Data, model: Model, moves: Moves) -> Chain:
+    """Shapes and dtypes of a chain, without computing anything."""
+    state = state_shapes(data, model)
+    tuning = compiled_initial_tuning.eval_shape(state, data, model)
+    _, infos = compiled_sweep.eval_shape(jax.random.key(0), state, tuning, data, model, moves)
+    return Chain(state, tuning, infos)
+
+
+def _keys(run: Run, n_chains: int) -> list[Array]:
+    """One key per chain: the first of what is folded into it makes the start, the others the sweeps."""
+    return [jax.random.fold_in(jax.random.key(run.seed), c) for c in range(n_chains)]
 
 
 def _run(
-    chains: list[Chain], data: Data, moves: Moves, report: Reporter, recorder: Recorder,
-    *, n_samples: int, n_burnin: int, thin: int,
+    run: Run, chains: list[Chain], n_sweeps: int, data: Data, model: Model, recorder: Recorder, report: Reporter,
+    saved: Checkpoint | None = None,
 ) -> Draws:  # fmt: skip
-    kept = done = 0
+    """Advance the chains together to sweep number ``n_sweeps``."""
+    keys, moves = _keys(run, len(chains)), Moves(*run.moves)  # pyright: ignore[reportArgumentType]
     interrupted = False
-    with report(n_burnin, n_burnin + n_samples) as tell:
+    here = run, chains  # one name: an interrupt never finds chains that are at different sweeps
+
+    def save(now: bool) -> None:
+        if saved is not None:
+            saved.write(*here, recorder, now)
+
+    save(now=True)
+    with report(run, n_sweeps) as tell:
         try:
-            for t in range(n_burnin + n_samples):
-                for chain in chains:
-                    chain.advance(t, t < n_burnin, data, moves)
-                done = t + 1
-                if done > n_burnin and (done - n_burnin) % thin == 0:
+            for t in range(run.n_sweeps, n_sweeps):
+                before, chains = here
+                chains = [
+                    advance(chain, key, t, t < run.n_burnin, data, model, moves)
+                    for chain, key in zip(chains, keys, strict=True)
+                ]
+                after = before._replace(n_sweeps=t + 1)
+                if after.n_kept > before.n_kept:
                     for c, chain in enumerate(chains):
-                        recorder.record(c, kept, chain.state, chain.log_joint(data))
-                    kept += 1
-                tell(done, chains[0], data)
+                        recorder.record(c, before.n_kept, chain.state, float(_log_joint(chain.state, data, model)))
+                here = after, chains
+                save(now=after.n_sweeps == n_sweeps)
+                tell(after.n_sweeps, lambda state=chains[0].state: float(_log_joint(state, data, model)))
         except KeyboardInterrupt:
-            if kept == 0:
+            save(now=True)
+            run, _ = here
+            if run.n_kept == 0:
                 raise
             interrupted = True
-            logger.warning("interrupted after %d of %d sweeps: %d draws are kept", done, n_burnin + n_samples, kept)
-    swept = max(done - n_burnin, 1)
+            logger.warning("interrupted after %d of %d sweeps: %d draws are kept", run.n_sweeps, n_sweeps, run.n_kept)
+    run, chains = here
     return Draws(
-        model=chains[0].model,
-        arrays=recorder.arrays(kept),
+        model=model,
+        arrays=recorder.arrays(run.n_kept),
         beta_thin=recorder.beta_thin,
         tuning=[chain.tuning for chain in chains],
         states=[chain.state for chain in chains],
-        info=[jax.tree.map(lambda total: np.asarray(total) / swept, chain.info_sum) for chain in chains],
+        info_sums=[chain.info_sum for chain in chains],
         interrupted=interrupted,
+        run=run,
     )
 
 
-Teller = Callable[[int, Chain, Data], None]
-Reporter = Callable[[int, int], AbstractContextManager[Teller]]
+Teller = Callable[[int, Callable[[], float]], None]  # of the sweeps done and the log joint density there
+Reporter = Callable[[Run, int], AbstractContextManager[Teller]]
 
 
 def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
     """How the run tells of its progress: not at all, by a bar, or to the user's function."""
 
     @contextmanager
-    def silent(n_burnin, n_sweeps):
-        yield lambda done, chain, data: None
+    def silent(run, n_sweeps):
+        yield lambda done, log_joint: None
 
     @contextmanager
-    def bar(n_burnin, n_sweeps):
-        with tqdm(total=n_sweeps, unit="sweep", desc="burn-in") as line:
+    def bar(run, n_sweeps):
+        with tqdm(total=n_sweeps, initial=run.n_sweeps, unit="sweep", desc="burn-in") as line:
             shown = [0.0]
 
-            def tell(done, chain, data):
+            def tell(done, log_joint):
                 line.update(done - line.n)
                 now = time.perf_counter()
                 if now - shown[0] > 0.25 or done == n_sweeps:
                     shown[0] = now
-                    line.set_description("burn-in" if done <= n_burnin else "sampling", refresh=False)
-                    line.set_postfix_str(f"log joint {chain.log_joint(data):.1f}")
+                    line.set_description("burn-in" if done <= run.n_burnin else "sampling", refresh=False)
+                    line.set_postfix_str(f"log joint {log_joint():.1f}")
 
             yield tell
 
     @contextmanager
-    def callback(n_burnin, n_sweeps):
+    def callback(run, n_sweeps):
         start = time.perf_counter()
 
-        def tell(done, chain, data):
-            rate = done / (time.perf_counter() - start)
-            progress(Progress(done, n_sweeps, n_burnin, rate, chain.log_joint(data)))  # pyright: ignore[reportCallIssue]
+        def tell(done, log_joint):
+            rate = (done - run.n_sweeps) / (time.perf_counter() - start)
+            progress(Progress(done, n_sweeps, run.n_burnin, rate, log_joint()))  # pyright: ignore[reportCallIssue]
 
         yield tell
 

@@ -29,6 +29,7 @@ from .features import features, features_and_slopes
 from .laplace import Mode
 from .linalg import NumericalError, cast
 from .model import Data, Model, Prior, State, coefficients, log_evidence, log_prior_latents, regression, state_shapes
+from .posterior import Draws
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ SCREENING = (16, 20), (5, 40)  # of so many starts, so many iterations
 N_FINALISTS, N_FINAL, N_COLUMNS = 2, 8, 256
 SAME, NEAR = 5.0, 50.0  # nats between starts that end in the same maximum, and between those worth a second round
 SMOOTH = 0.5
-HELD = 5.0  # rows per column up to which the data hold half of F
+HELD = 5.0  # informative rows per column up to which the data hold half of F
 FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
 TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
 PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by less than this share of its height
@@ -278,9 +279,19 @@ def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -
         Sigma=as_array(zeros(shapes.Sigma) + np.eye(model.D, dtype=dtype)),
         alpha=as_array(model.prior.alpha_shape / model.prior.alpha_rate, dtype),
         information=as_array(float(information) / len(X), dtype),
-        stretch=as_array(1 / (1 + max(len(X) / (HELD * data.Y.shape[1]), 1)), dtype),
+        stretch=as_array(stretch(float(information), *data.Y.shape), dtype),
     )
     return Search(parameters, mode, spectrum, [])
+
+
+def stretch(information: float, N: int, J: int) -> float:
+    """The part of the room of X that follows the frequencies, from the information of a table where F is flat.
+
+    Less of it the more rows hold F in place, counting those that know little of F (yes/no answers: a quarter) as less
+    than one; docs/design.md has the measurements.
+    """
+    rows = min(information / J, N)
+    return 1 / (1 + max(rows / (HELD * J), 1))
 
 
 def free_frequencies(key: Array, search: Search, model: Model) -> Search:
@@ -470,7 +481,7 @@ def maximise(
     Y: np.ndarray,
     likelihood: str | likelihoods.Likelihood = "gaussian",
     *,
-    n_latent: int = 2,
+    n_components: int = 2,
     n_features: int = 100,
     kernel: Kernel = "rbf",
     init: str | np.ndarray = "auto",
@@ -491,7 +502,7 @@ def maximise(
         The table. NaN means missing.
     likelihood : str or Likelihood
         As in ``sample``.
-    n_latent, n_features : int
+    n_components, n_features : int
         D, and M = 2H, an even number of random features.
     kernel : {"rbf", "learned"}
         An RBF kernel with a learned scale, or frequencies free under their mixture prior.
@@ -518,7 +529,7 @@ def maximise(
         Interrupting (Ctrl-C) returns the best point found so far, once a start has been chosen.
     """
     family = likelihoods.get(likelihood)
-    D, H = validation.check_dimensions(n_latent, n_features)
+    D, H = validation.check_dimensions(n_components, n_features)
     validation.check_integer("n_iterations", n_iterations, 1)
     validation.check_choice("kernel", kernel, ("learned", "rbf"))
     validation.check_choice("dtype", dtype, ("float32", "float64"))
@@ -607,6 +618,28 @@ def _row_covariances(slopes: Float[Array, "D N M"], found: laplace.Details) -> F
     information = found.curvature / (1 + found.curvature * found.leverage)
     metric = jnp.einsum("dnj,nj,enj->nde", dF, information, dF) + jnp.eye(dF.shape[0], dtype=dF.dtype)
     return jnp.linalg.inv(metric)
+
+
+def laplace_draws(fit: Fit, n_draws: int, seed: int) -> Draws:
+    """Draws from the Gaussian approximation around a fit: X given the functions, beta given X; the rest as found.
+
+    Where the factor of beta's covariance was too large to keep, beta stays at its mean.
+    """
+    rng = np.random.default_rng(seed)
+    N, D = fit.X.shape
+    L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
+    X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
+    beta = np.repeat(np.asarray(fit.beta, float)[None], n_draws, axis=0)
+    if fit.beta_factor is not None:
+        inverse = np.linalg.inv(np.asarray(fit.beta_factor, float))
+        noise = rng.standard_normal(beta.shape) * np.sqrt(fit.beta_scale)
+        beta += np.einsum(
+            "jba,sbj->saj", np.broadcast_to(inverse, (beta.shape[2], *inverse.shape[1:])), noise, optimize=True
+        )
+    found = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha, "log_joint": fit.trace[-1]}
+    arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in (found | fit.theta).items()}
+    arrays |= {"X": X, "beta": beta}
+    return Draws(fit.model, {name: one_chain[None] for name, one_chain in arrays.items()}, beta_thin=1)
 
 
 def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from . import tables
 from .likelihoods import Likelihood
+from .likelihoods.base import first_bad_cell
 from .model import Data
 
 
@@ -50,42 +52,21 @@ def check_run(n_samples: Any, n_burnin: Any, thin: Any) -> dict[str, int]:
     return run
 
 
-def check_dimensions(n_latent: Any, n_features: Any) -> tuple[int, int]:
+def check_dimensions(n_components: Any, n_features: Any) -> tuple[int, int]:
     """D and H = M/2 from D and M."""
-    D = check_integer("n_latent", n_latent, 1)
+    D = check_integer("n_components", n_components, 1)
     M = check_integer("n_features", n_features, 2)
     if M % 2:
         raise ValueError(f"n_features must be even (a cosine and a sine per frequency), got {M}: use {M + 1}")
     return D, M // 2
 
 
-def numeric(name: str, values: Any, ndim: int) -> np.ndarray:
-    """A float array of ``ndim`` dimensions."""
-    if hasattr(values, "toarray"):
-        values = values.toarray()
-    array = np.ma.filled(values.astype(float), np.nan) if np.ma.isMaskedArray(values) else np.asarray(values)
-    if array.dtype.kind in "mM":
-        raise TypeError(f"{name} must hold numbers, got dates or times ({array.dtype})")
-    if array.dtype == object or not (np.issubdtype(array.dtype, np.number) or array.dtype == bool):
-        try:
-            array = array.astype(float)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"{name} must hold numbers, got {array.dtype} data: {error}") from None
-    if np.iscomplexobj(array):
-        raise TypeError(f"{name} must hold real numbers, got complex ones")
-    if array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
-    return array.astype(float)
-
-
 def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
     """Check a table for a family: shapes, finiteness, support, rows and columns with nothing in them."""
-    values = numeric("Y", Y, 2)
-    N, J = values.shape
-    if N == 0 or J == 0:
-        raise ValueError(f"Y must have at least one row and one column, got shape {values.shape}")
+    values = tables.read(Y).values
+    N = values.shape[0]
     if N < D:
-        raise ValueError(f"Y has fewer rows ({N}) than latent dimensions (n_latent = {D})")
+        raise ValueError(f"Y has fewer rows ({N} sample{'s' * (N > 1)}) than latent dimensions (n_components = {D})")
     observed = ~np.isnan(values)
     if mask is not None:
         given = np.asarray(mask)
@@ -95,10 +76,7 @@ def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) 
                 f"got {given.dtype} of shape {given.shape}"
             )
         observed &= given
-    infinite = observed & np.isinf(values)
-    if infinite.any():
-        n, j = np.argwhere(infinite)[0]
-        raise ValueError(f"Y[{n}, {j}] is infinite; use NaN for a missing cell")
+    _check_finite(values, observed)
     for axis, name in ((1, "row"), (0, "column")):
         empty = np.flatnonzero(~observed.any(axis=axis))
         if empty.size:
@@ -107,11 +85,60 @@ def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) 
                 f"about it; drop it"
             )
     likelihood.check(values, observed)
-    offsets = np.zeros(N) if offset is None else numeric("offset", offset, 1)
-    if offsets.shape != (N,) or not np.isfinite(offsets).all():
-        raise ValueError(f"offset must be {N} finite numbers, one per row of Y, got shape {offsets.shape}")
+    offsets = np.zeros(N) if offset is None else check_offset(offset, N)
     cells, counted, trials = likelihood.encode(values, observed)
     return Table(cells, counted, offsets, trials)
+
+
+def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
+    infinite = observed & np.isinf(values)
+    if infinite.any():
+        n, j = np.argwhere(infinite)[0]
+        raise ValueError(f"Y[{n}, {j}] is infinite; use NaN for a missing cell")
+
+
+def check_offset(offset: Any, N: int) -> np.ndarray:
+    """One finite number per row."""
+    # A copy: JAX may look at the memory of an array for as long as it is in use.
+    offsets = tables.numeric("offset", offset, 1).copy()
+    if offsets.shape != (N,) or not np.isfinite(offsets).all():
+        raise ValueError(f"offset must be {N} finite numbers, one per row of Y, got shape {offsets.shape}")
+    return offsets
+
+
+def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table:
+    """Rows to be placed in a fitted model. They may have no observed cell at all."""
+    observed = ~np.isnan(values)
+    _check_finite(values, observed)
+    likelihood.check(values, observed)
+    offsets = np.zeros(len(values)) if offset is None else check_offset(offset, len(values))
+    cells, counted, trials = likelihood.encode(values, observed)
+    return Table(cells, counted, offsets, trials)
+
+
+def check_columns(reading: tables.Reading, J: int, names: np.ndarray | None, estimator: str) -> None:
+    """Raise unless the columns are those of the fit, in their order; the words are scikit-learn's."""
+    if names is not None and reading.columns is not None and tuple(names) != reading.columns:
+        unseen, missing = (sorted(set(a) - set(b)) for a, b in ((reading.columns, names), (names, reading.columns)))
+        listed = lambda some: "".join(f"- {name}\n" for name in some[:5]) + "- ...\n" * (len(some) > 5)  # noqa: E731
+        raise ValueError(
+            "The feature names should match those that were passed during fit.\n"
+            + f"Feature names unseen at fit time:\n{listed(unseen)}" * bool(unseen)
+            + f"Feature names seen at fit time, yet now missing:\n{listed(missing)}" * bool(missing)
+            + "Feature names must be in the same order as they were in fit.\n" * (not unseen and not missing)
+        )
+    if reading.values.shape[1] != J:
+        raise ValueError(
+            f"X has {reading.values.shape[1]} features, but {estimator} is expecting {J} features as input"
+        )
+
+
+def check_positions(X: Any, D: int) -> np.ndarray:
+    """Latent positions."""
+    positions = tables.numeric("X", X, 2)
+    if positions.shape[1] != D or not np.isfinite(positions).all():
+        raise ValueError(f"X must be finite positions of shape (n, {D}), got shape {positions.shape}")
+    return positions
 
 
 def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.ndarray:
@@ -119,7 +146,7 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
     if isinstance(init, str):
         check_choice("init", init, names)
         return init
-    X = numeric("init", init, 2)
+    X = tables.numeric("init", init, 2).copy()
     if X.shape != (N, D) or not np.isfinite(X).all():
         raise ValueError(f"init must be finite numbers of shape ({N}, {D}), got shape {X.shape}")
     return X
@@ -127,6 +154,11 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
 
 def to_device(table: Table, dtype: str) -> Data:
     """The table as JAX arrays; no mask at all when every cell counts."""
+    large = np.abs(table.Y) > np.finfo(dtype).max
+    if large.any():
+        raise ValueError(
+            f"{first_bad_cell(large, table.Y)} is too large for {dtype}: rescale Y, or use dtype='float64'"
+        )
     return Data(
         Y=jnp.asarray(table.Y, dtype),
         mask=None if table.observed.all() else jnp.asarray(table.observed),

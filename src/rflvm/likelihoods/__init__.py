@@ -1,5 +1,6 @@
 """Observation families. A new one is one file with a subclass of ``Likelihood`` or ``Logistic``."""
 
+from .auto import choose
 from .base import Likelihood, Logistic
 from .bernoulli import Bernoulli
 from .binomial import Binomial
@@ -19,6 +20,7 @@ __all__ = [
     "Multinomial",
     "NegativeBinomial",
     "Poisson",
+    "choose",
     "get",
 ]
 

@@ -29,10 +29,10 @@ from rflvm.datasets import make_s_curve
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 MAP: dict[str, Any] = {
-    "inference": "map", "kernel": "rbf", "init": "pca", "n_features": 4, "max_iter": 3, "random_state": 0,
+    "inference": "map", "kernel": "rbf", "init": "pca", "n_features": 6, "max_iter": 3, "random_state": 0,
 }  # fmt: skip
 GIBBS: dict[str, Any] = {
-    "init": "pca", "n_features": 4, "n_samples": 6, "n_burnin": 4, "n_chains": 2, "random_state": 0,
+    "init": "pca", "n_features": 6, "n_samples": 6, "n_burnin": 4, "n_chains": 2, "random_state": 0,
 }  # fmt: skip
 ENGINES = {"map": MAP, "gibbs": GIBBS}
 N, J = 12, 5
@@ -59,22 +59,22 @@ def changed(settings: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def table(name: str = "poisson", n: int = N) -> np.ndarray:
+    """A table with a gap: tests that share shapes, and whether there is one, share what is compiled."""
     rng = np.random.default_rng(0)
     Y = {
         "gaussian": rng.normal(size=(n, J)),
         "bernoulli": rng.integers(0, 2, size=(n, J)),
         "binomial": rng.integers(0, 5, size=(n, J)),
-    }.get(name, rng.poisson(3, size=(n, J)))
-    return Y.astype(float)
+    }.get(name, rng.poisson(3, size=(n, J))).astype(float)
+    Y[0, 1] = np.nan
+    return Y
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def fitted(request) -> RFLVM:
-    """Fitted to a Poisson table with gaps."""
-    Y = table()
-    Y[0, 1] = Y[3, 2] = np.nan
+    """Fitted to a Poisson table."""
     with pytest.warns(ConvergenceWarning):
-        return RFLVM(likelihood="poisson", **ENGINES[request.param]).fit(Y)
+        return RFLVM(likelihood="poisson", **ENGINES[request.param]).fit(table())
 
 
 @parametrize_with_checks([RFLVM(**MAP)], expected_failed_checks=lambda estimator: EXCEPTIONS)
@@ -93,20 +93,16 @@ def long_with(engine, names):
     return [pytest.param(n, engine, marks=() if n in names else pytest.mark.long, id=f"{n}-{engine}") for n in FAMILIES]
 
 
-@pytest.mark.parametrize(
-    ("name", "engine"), long_with("map", FAMILIES) + long_with("gibbs", ("gaussian", "poisson", "multinomial"))
-)
+@pytest.mark.parametrize(("name", "engine"), long_with("map", FAMILIES) + long_with("gibbs", ("poisson",)))
 def test_every_family_does_everything(name, engine):
     family = FAMILIES[name]
     Y = table(name)
-    Y[0, 1] = np.nan
     offset = np.linspace(-0.2, 0.2, N)
     model = RFLVM(likelihood=family, **ENGINES[engine])
     X = model.fit_transform(Y, offset=offset)
     assert X.shape == model.embedding_std_.shape == (N, 2)
     assert (model.embedding_std_ > 0).all()
     new = table(name, n=3)
-    new[1, 0] = np.nan
     placed, std = model.transform(new, offset=np.zeros(3), return_std=True)
     assert placed.shape == std.shape == (3, 2)
     mean, lower, upper = model.predict_intervals(new)
@@ -114,7 +110,7 @@ def test_every_family_does_everything(name, engine):
     assert (lower <= upper).all()
     filled = model.impute(new)
     np.testing.assert_array_equal(filled[~np.isnan(new)], new[~np.isnan(new)])
-    assert filled[1, 0] == mean[1, 0]
+    assert filled[0, 1] == mean[0, 1]
     assert model.inverse_transform(X, offset=offset).shape == (N, J)
     X_new, Y_new = model.sample(4)
     assert X_new.shape == (4, 2)
@@ -127,10 +123,12 @@ def test_multinomial_predictions_have_the_totals():
     Y = table("multinomial")
     model = RFLVM(likelihood="multinomial", **MAP).fit(Y)
     mean, _, _ = model.predict_intervals(Y)
-    np.testing.assert_allclose(mean.sum(axis=1), Y.sum(axis=1), rtol=1e-6)
-    np.testing.assert_allclose(model.inverse_transform(np.zeros((1, 2))).sum(), Y.sum(axis=1).mean(), rtol=1e-6)
-    _, drawn = model.sample(20)
-    assert np.isin(drawn.sum(axis=1), Y.sum(axis=1)).all()
+    totals = Y[1:].sum(axis=1)
+    np.testing.assert_allclose(mean[1:].sum(axis=1), totals, rtol=1e-6)
+    assert mean[0].sum() > np.nansum(Y[0])  # one count is missing
+    np.testing.assert_allclose(model.inverse_transform(np.zeros((1, 2))).sum(), totals.mean(), rtol=1e-6)
+    _, drawn = model.sample(4)
+    assert np.isin(drawn.sum(axis=1), totals).all()
 
 
 def test_binomial_trials_per_cell_are_asked_for_again():
@@ -139,7 +137,7 @@ def test_binomial_trials_per_cell_are_asked_for_again():
     with pytest.raises(ValueError, match="trials"):
         model.transform(Y[:3])
     assert model.transform(Y[:3], trials=np.full((3, J), 4)).shape == (3, 2)
-    assert model.sample(2, trials=4)[1].max() <= 4
+    assert model.sample(4, trials=4)[1].max() <= 4
 
 
 def test_a_custom_likelihood_is_fitted_and_not_saved(tmp_path):
@@ -169,13 +167,14 @@ def test_a_rows_answer_is_its_own(fitted):
     np.testing.assert_array_equal(other_std, std[order])
     for n in (0, 255, 256, 299):
         np.testing.assert_array_equal(fitted.transform(Y[n : n + 1])[0], X[n])
-        np.testing.assert_array_equal(fitted.predict_intervals(Y[n : n + 1])[2][0], fitted.predict_intervals(Y)[2][n])
+    upper = fitted.predict_intervals(Y)[2]
+    np.testing.assert_array_equal(fitted.predict_intervals(Y[299:])[2][0], upper[299])
 
 
 def test_transform_finds_the_embedding():
     """Of the rows that were fitted, within a fraction of their standard deviation."""
-    truth = make_s_curve(60, 30, emissions="poisson")
-    model = RFLVM(likelihood="poisson", **changed(MAP, n_features=20, max_iter=40)).fit(truth.data)
+    truth = make_s_curve(60, 30, emissions="gaussian")
+    model = RFLVM(**changed(MAP, n_features=20, max_iter=40)).fit(truth.data)
     X, std = model.transform(truth.data, return_std=True)
     assert np.median(np.abs(X - model.embedding_) / model.embedding_std_) < 0.3
     np.testing.assert_allclose(np.median(std / model.embedding_std_), 1, atol=0.3)
@@ -185,8 +184,8 @@ def test_transform_finds_the_embedding():
 def test_tables_of_other_kinds_give_the_same(engine):
     Y = table()
     plain = RFLVM(likelihood="poisson", **ENGINES[engine]).fit(Y)
-    frame = pd.DataFrame(Y.astype(int), columns=list("abcde"), index=[f"row {n}" for n in range(N)])
-    for other in (frame, sparse.csr_matrix(Y), sparse.coo_array(Y), Y.tolist(), np.asfortranarray(Y)):
+    frame = pd.DataFrame(Y, columns=list("abcde"), index=[f"row {n}" for n in range(N)])
+    for other in (frame.convert_dtypes(), sparse.csr_matrix(Y), sparse.coo_array(Y), Y.tolist(), np.asfortranarray(Y)):
         model = RFLVM(likelihood="poisson", **ENGINES[engine]).fit(other)
         np.testing.assert_array_equal(model.embedding_, plain.embedding_)
     named = RFLVM(likelihood="poisson", **ENGINES[engine]).set_output(transform="pandas")
@@ -236,10 +235,10 @@ def test_a_time_series_keeps_its_times():
 
 
 def test_pipeline_grid_search_clone_and_joblib():
-    Y = table("gaussian", n=24)
+    Y = table("gaussian")
     pipeline = make_pipeline(StandardScaler(), RFLVM(**MAP))
-    assert pipeline.fit_transform(Y).shape == (24, 2)
-    grid = {"n_components": [1, 2], "likelihood": ["gaussian", likelihoods.Gaussian(marginal=False)]}
+    assert pipeline.fit_transform(Y).shape == (N, 2)
+    grid = {"n_components": [1, 2], "likelihood": ["gaussian", "auto"]}
     search = GridSearchCV(RFLVM(**MAP), grid, cv=2).fit(Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     model = RFLVM(likelihood=likelihoods.Binomial(trials=3), prior=rflvm.Prior(alpha_rate=2.0), **MAP)
@@ -250,12 +249,12 @@ def test_pipeline_grid_search_clone_and_joblib():
 
 
 def test_offsets_are_cut_with_the_rows_in_a_search():
-    Y = table(n=24)
+    Y = table()
     with sklearn.config_context(enable_metadata_routing=True):
         model: Any = RFLVM(likelihood="poisson", **MAP)
         model.set_fit_request(offset=True).set_score_request(offset=True)
-        search = GridSearchCV(model, {"n_components": [1, 2]}, cv=2)
-        search.fit(Y, offset=np.linspace(-0.1, 0.1, 24))
+        search = GridSearchCV(model, {"max_iter": [1, 2]}, cv=2)
+        search.fit(Y, offset=np.linspace(-0.1, 0.1, N))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
@@ -349,13 +348,13 @@ def test_before_and_bad_settings():
 def test_diagnose_and_the_tree(fitted, capsys):
     page = fitted.diagnose()
     assert capsys.readouterr().out.strip() == page
-    assert "12 rows x 5 columns, 3.3% of the cells missing" in page
+    assert "12 rows x 5 columns, 1.7% of the cells missing" in page
     assert "What to do:" in page
     tree = fitted.posterior_predictive()
     n_draws = fitted.draws_.n_draws
     assert tree["posterior"]["X"].sizes == {"chain": len(fitted.draws_["X"]), "draw": n_draws, "row": N, "latent": 2}
     for group in ("log_likelihood", "posterior_predictive"):
-        assert tree[group]["Y"].sizes["cell"] == N * J - 2
+        assert tree[group]["Y"].sizes["cell"] == N * J - 1
         assert np.isfinite(tree[group]["Y"]).all()
     assert float(tree["observed_data"]["Y"].sum()) == np.nansum(fitted._values)
     assert "posterior_predictive" not in fitted.posterior_.children
@@ -365,7 +364,7 @@ def test_diagnose_and_the_tree(fitted, capsys):
 def test_loo_leaves_out_cells():
     model = RFLVM(likelihood="poisson", **changed(GIBBS, n_samples=60)).fit(table())
     result = model.loo()
-    assert result.n_data_points == N * J
+    assert result.n_data_points == N * J - 1
     assert result.elpd < 0
 
 

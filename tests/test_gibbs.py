@@ -42,7 +42,12 @@ def table(family):
     return Y.astype(float)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+ALSO_IN_OTHERS = ("gaussian", "bernoulli", "binomial")  # their code is that of the other families
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in ALSO_IN_OTHERS else ()) for n in FAMILIES]
+)
 def test_masked_cells_have_no_influence_and_a_seed_repeats(name):
     """Two runs whose tables differ in masked cells only are equal bit for bit."""
     family = FAMILIES[name]
@@ -170,13 +175,9 @@ def test_global_state_is_left_alone():
     assert repr(np.random.get_state()) == before[1]  # noqa: NPY002
 
 
-def test_single_precision():
-    draws = rflvm.sample(table(FAMILIES["poisson"]), "poisson", dtype="float32", **SHORT)
-    assert draws["X"].dtype == np.float32
-    assert np.isfinite(draws["beta"]).all()
-
-
-@pytest.mark.parametrize(("likelihood", "within"), [("poisson", 0.05), ("negative_binomial", 2.0)])
+@pytest.mark.parametrize(
+    ("likelihood", "within"), [("poisson", 0.05), pytest.param("negative_binomial", 2.0, marks=pytest.mark.long)]
+)
 def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood, within):
     """The negative binomial starts at r = 1, a spread of its own size, and r grows slowly from there."""
     Y = table(FAMILIES["poisson"])

@@ -14,9 +14,10 @@ from rflvm import RFLVM, FileError, io, likelihoods, persistence
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
-MAP: dict[str, Any] = {"inference": "map", "kernel": "rbf", "n_features": 4, "max_iter": 3, "random_state": 0}
-GIBBS: dict[str, Any] = {"init": "pca", "n_features": 4, "n_samples": 6, "n_burnin": 4, "random_state": 0}
+MAP: dict[str, Any] = {"inference": "map", "kernel": "rbf", "n_features": 6, "max_iter": 3, "random_state": 0}
+GIBBS: dict[str, Any] = {"init": "pca", "n_features": 6, "n_samples": 6, "n_burnin": 4, "random_state": 0}
 Y = np.random.default_rng(0).integers(0, 4, (12, 5)).astype(float)
+Y[0, 1] = np.nan
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from rflvm import likelihoods, prediction, validation
 from rflvm.features import features
 from rflvm.model import Data, Model, sample_prior
 
-J, H, S = 8, 5, 8
+J, H, S = 8, 5, 6
 FAMILIES = {
     "gaussian": likelihoods.Gaussian(),
     "poisson": likelihoods.Poisson(),
@@ -38,7 +38,7 @@ def fitted(family: likelihoods.Likelihood, spread: float = 0.1):
     return model, prediction.choose_members(repeated(state.X), repeated(state.W), beta, theta, seed=0)
 
 
-def rows(model: Model, members: prediction.Members, n: int = 10) -> Data:
+def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
     """New rows from the model itself, with gaps and offsets; the last has no observed cell."""
     rng = np.random.default_rng(2)
     offset = rng.normal(scale=0.3, size=n)
@@ -69,7 +69,9 @@ def on_grid(data: Data, members: prediction.Members, model: Model) -> tuple[np.n
     return np.array(log_density), np.array(response)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n == "binomial" else ()) for n in FAMILIES]
+)  # multinomial rows are binomial cells
 def test_rows_are_placed_as_integration_on_a_grid_places_them(name):
     """Mean and spread of x*, density of y*, the expectation of every cell; and replicates have that expectation."""
     model, members = fitted(FAMILIES[name])

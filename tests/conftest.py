@@ -32,6 +32,13 @@ _modules = {
 install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _room():
+    """A process may map 65,530 pieces of memory on Linux, a compiled sweep takes 2500, and beyond that XLA crashes."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def x64():
     """Double precision."""

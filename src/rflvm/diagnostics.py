@@ -124,7 +124,9 @@ def advice(convergence: str, quantities: list[Quantity]) -> str:
             "raise n_samples or n_chains"
         )
     return {
-        "interrupted": "interrupted: the result is what there was so far. Call more_samples(n) to go on, or fit again",
+        "interrupted": (
+            "interrupted: the result is what there was so far. more_samples(n) goes on with chains; or fit again"
+        ),
         "iteration limit": "the maximum was not reached: raise max_iter",
         "line search failed": (
             "the climb stopped where rounding errors hide the way up: the result can be used; rescale the table if its "

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from . import io, likelihoods, linalg, starts, validation
+from . import io, likelihoods, linalg, room, starts, validation
 from . import map as map_engine
 from .checkpoint import Checkpoint, settings
 from .linalg import NumericalError
@@ -192,6 +192,7 @@ def sample(
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     if coefficients == "polya-gamma" and not isinstance(family, likelihoods.Logistic):
         raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
+    room.make()
     moves = Moves(latents, frequencies, coefficients)
     n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
     with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float
 from scipy import optimize
 from tqdm import tqdm
 
-from . import laplace, likelihoods, linalg, quadrature, spectral, starts, validation
+from . import laplace, likelihoods, linalg, quadrature, room, spectral, starts, validation
 from .features import features, features_and_slopes
 from .laplace import Mode
 from .linalg import NumericalError, cast
@@ -536,6 +536,7 @@ def maximise(
     table = validation.check_table(Y, family, mask, offset, D)
     X0 = validation.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, prior)
+    room.make()
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = validation.to_device(table, dtype)
         with tqdm(unit="iteration", disable=not progress) as line:

@@ -93,7 +93,9 @@ def long_with(engine, names):
     return [pytest.param(n, engine, marks=() if n in names else pytest.mark.long, id=f"{n}-{engine}") for n in FAMILIES]
 
 
-@pytest.mark.parametrize(("name", "engine"), long_with("map", FAMILIES) + long_with("gibbs", ("poisson",)))
+@pytest.mark.parametrize(
+    ("name", "engine"), long_with("map", ("gaussian", "multinomial")) + long_with("gibbs", ("poisson",))
+)
 def test_every_family_does_everything(name, engine):
     family = FAMILIES[name]
     Y = table(name)
@@ -373,7 +375,7 @@ def test_loo_leaves_out_cells():
 def test_odd_input_is_fitted_or_refused(data):
     """Every outcome is a fit with finite numbers or an error that names the problem."""
     # Few shapes are accepted by few families, or the suite would spend its time compiling.
-    family = data.draw(st.sampled_from(["gaussian", "poisson", "auto"]))
+    family = data.draw(st.sampled_from(["gaussian", "poisson"]))
     shapes = [(6, 3), (6, 3), (0, 3), (6, 0), (6,), (2, 3, 2)] + [(1, 3), (6, 1)] * (family == "gaussian")
     shape = data.draw(st.sampled_from(shapes))
     rng = np.random.default_rng(data.draw(st.integers(0, 3)))

@@ -42,7 +42,7 @@ def table(family):
     return Y.astype(float)
 
 
-ALSO_IN_OTHERS = ("gaussian", "bernoulli", "binomial")  # their code is that of the other families
+ALSO_IN_OTHERS = ("gaussian", "poisson", "bernoulli", "binomial", "negative-binomial")  # multinomial has their code
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,9 @@ def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood, within)
 
 
 @pytest.mark.parametrize(
-    ("shape", "n_components"), [((1, 5), 1), ((12, 1), 2)], ids=["a single row", "a single column"]
+    ("shape", "n_components"),
+    [((1, 5), 1), pytest.param((12, 1), 2, marks=pytest.mark.long)],
+    ids=["a single row", "a single column"],
 )
 def test_smallest_tables_are_fitted(shape, n_components):
     draws = rflvm.sample(np.ones(shape), "poisson", n_components=n_components, **SHORT)
@@ -237,7 +239,7 @@ def assert_same(draws, expected):
     assert (draws.beta_thin, draws.interrupted, draws.run) == (expected.beta_thin, expected.interrupted, expected.run)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_six_draws_and_six_more_are_twelve(dtype):
     Y = table(FAMILIES["poisson"])
     options: dict[str, Any] = {"n_chains": 2, "dtype": dtype}

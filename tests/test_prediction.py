@@ -20,6 +20,7 @@ FAMILIES = {
     "negative-binomial": likelihoods.NegativeBinomial(),
     "multinomial": likelihoods.Multinomial(),
 }
+ALSO_IN_OTHERS = ("bernoulli", "binomial")  # multinomial rows are binomial cells
 GRID = np.stack(np.meshgrid(*[np.linspace(-4.5, 4.5, 61)] * 2), axis=-1).reshape(-1, 2)
 AREA = 0.15**2
 
@@ -70,8 +71,8 @@ def on_grid(data: Data, members: prediction.Members, model: Model) -> tuple[np.n
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.long if n == "binomial" else ()) for n in FAMILIES]
-)  # multinomial rows are binomial cells
+    "name", [pytest.param(n, marks=pytest.mark.long if n in ALSO_IN_OTHERS else ()) for n in FAMILIES]
+)
 def test_rows_are_placed_as_integration_on_a_grid_places_them(name):
     """Mean and spread of x*, density of y*, the expectation of every cell; and replicates have that expectation."""
     model, members = fitted(FAMILIES[name])

@@ -34,7 +34,7 @@ install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.B
 
 @pytest.fixture(scope="module", autouse=True)
 def _room():
-    """A process may map 65,530 pieces of memory on Linux, a compiled sweep takes 2500, and beyond that XLA crashes."""
+    """Compiled programs of one module are not kept for the next: see ``rflvm.room``."""
     yield
     jax.clear_caches()
 

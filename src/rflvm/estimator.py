@@ -48,12 +48,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Random features M, an even number. 100 does for smooth functions of two dimensions; raise it for more
         dimensions or very wiggly functions. The time grows with its square.
     inference : {"gibbs", "map"}
-        "gibbs" draws from the posterior, with nothing approximated. "map" finds the most probable positions, with
-        Gaussian approximations around them: several times faster, and its intervals are too narrow where the
-        functions are hardly known.
+        "gibbs" draws from the posterior, with nothing approximated. "map" finds the most probable positions and
+        draws from Gaussian approximations around them: for a first look, or when the table is large.
     kernel : {"learned", "rbf"}
-        Learn the spectrum of the functions, or assume that they are smooth on one scale. "rbf" is faster; "learned"
-        fills gaps better on most tables (docs/design.md).
+        Learn the spectrum of the functions, or assume that they are smooth on one scale. With "map", "learned" fills
+        gaps better in wide tables and worse in narrow ones, and the pictures are alike (docs/design.md).
     n_samples, n_burnin : int
         Sweeps of each chain after and during burn-in ("gibbs"). Raise both when the ``ConvergenceWarning`` says so.
     n_chains : int
@@ -81,9 +80,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     likelihood_ : Likelihood
         The family that was fitted, and ``likelihood_reason_``, why "auto" chose it.
     draws_ : Draws
-        Draws of all unknowns, aligned ("map": from its Gaussian approximation).
+        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation).
     posterior_ : xarray.DataTree
-        The same for ArviZ, made when asked for.
+        The same, aligned, for ArviZ; made when asked for.
+    diagnostics_ : list of Quantity
+        R-hat and effective draws ("gibbs"); ``diagnose`` prints them.
     n_iter_ : int
         Sweeps of each chain, or iterations.
     convergence_ : str
@@ -194,7 +195,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._fit_map(reading.values, family, init, **settings)
         self.likelihood_ = family
         self._rows, self._values = reading.index, np.array(reading.values)
-        self._offset = np.zeros(len(reading.values)) if offset is None else np.array(offset, float)
+        self._offset = validation.check_offset(offset, len(reading.values))
         self._finish()
         if reading.kind == "anndata":
             tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
@@ -284,7 +285,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = validation.check_positions(X, self.n_components)
-        offset = np.zeros(len(X)) if offset is None else validation.check_offset(offset, len(X))
+        offset = validation.check_offset(offset, len(X))
         with jax.enable_x64(True):
             parts = jnp.asarray(X), jnp.asarray(offset), self._trials(len(X), trials)
             Y = np.asarray(prediction.decode(*parts, self._members, self.draws_.model))
@@ -366,7 +367,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self._totals is not None:
             known = self._totals[~np.isnan(self._totals)]
             totals = np.random.default_rng(seed).choice(known, n)
-        offset = np.zeros(n) if offset is None else validation.check_offset(offset, n)
+        offset = validation.check_offset(offset, n)
         with jax.enable_x64(True):
             parts = jnp.asarray(offset), self._trials(n, trials), jnp.asarray(totals)
             X, Y = prediction.generate(jax.random.key(seed), *parts, self._members, self.draws_.model)
@@ -522,7 +523,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             mean = np.asarray(prediction.expected(placed, data, members, model))
             totals = np.zeros(len(mean))
             if self._totals is not None:
-                totals = _implied_totals(np.asarray(values), mean)
+                totals = prediction.implied_totals(np.asarray(values), mean)
                 mean = mean * totals[:, None]
             if not bounds:
                 return (mean,)
@@ -552,7 +553,6 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        tags.input_tags.positive_only = False
         return tags
 
 
@@ -563,13 +563,6 @@ def _seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return validation.check_integer("random_state", random_state, 0)
-
-
-def _implied_totals(values: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
-    """Totals of multinomial rows: what was counted, over the probability of the categories that were observed."""
-    observed = ~np.isnan(values)
-    counted = np.where(observed, values, 0).sum(axis=1)
-    return counted / np.maximum(np.where(observed, probabilities, 0).sum(axis=1), np.finfo(float).tiny)
 
 
 def load(path: str | PathLike) -> RFLVM:

@@ -258,6 +258,13 @@ def expected(placed: Placed, data: Data, members: Members, model: Model) -> Floa
     return lax.map(under, inputs).sum(axis=0)
 
 
+def implied_totals(values: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """Totals of multinomial rows: what was counted, over the probability of the categories that were observed."""
+    observed = ~np.isnan(values)
+    counted = np.where(observed, values, 0).sum(axis=1)
+    return counted / np.maximum(np.where(observed, probabilities, 0).sum(axis=1), np.finfo(float).tiny)
+
+
 @functools.partial(jax.jit, static_argnames="model")
 def replicates(
     key: Array, placed: Placed, data: Data, totals: Float[Array, " B"], members: Members, model: Model

@@ -1,7 +1,7 @@
 """Room for compiled programs: on Linux a process may map only so many pieces of memory, and XLA crashes beyond that.
 
-A compiled sweep takes about 2500 of the usual 65,530, so a process that fits tables of twenty-five different shapes, as
-a search over settings does, would end in a segmentation fault.
+A compiled sweep takes thousands of the usual 65,530, so a process that fits tables of many different shapes, as a
+search over settings does, would end in a segmentation fault.
 """
 
 from __future__ import annotations

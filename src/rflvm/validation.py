@@ -85,7 +85,7 @@ def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) 
                 f"about it; drop it"
             )
     likelihood.check(values, observed)
-    offsets = np.zeros(N) if offset is None else check_offset(offset, N)
+    offsets = check_offset(offset, N)
     cells, counted, trials = likelihood.encode(values, observed)
     return Table(cells, counted, offsets, trials)
 
@@ -98,7 +98,9 @@ def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
 
 
 def check_offset(offset: Any, N: int) -> np.ndarray:
-    """One finite number per row."""
+    """One finite number per row, zero when there is none."""
+    if offset is None:
+        return np.zeros(N)
     # A copy: JAX may look at the memory of an array for as long as it is in use.
     offsets = tables.numeric("offset", offset, 1).copy()
     if offsets.shape != (N,) or not np.isfinite(offsets).all():
@@ -111,7 +113,7 @@ def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    offsets = np.zeros(len(values)) if offset is None else check_offset(offset, len(values))
+    offsets = check_offset(offset, len(values))
     cells, counted, trials = likelihood.encode(values, observed)
     return Table(cells, counted, offsets, trials)
 

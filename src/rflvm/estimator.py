@@ -411,7 +411,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             lines.append(f"map: {self.n_iter_} iterations, {self.convergence_}")
         else:
             n_chains, n_draws = self.draws_["log_joint"].shape
-            lines.append(f"gibbs: {n_chains} chains, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
+            chains = f"{n_chains} chain{'s' * (n_chains > 1)}"
+            lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
             lines += ["", *diagnostics.table(self.diagnostics_, n_chains * n_draws)]
             lines += ["", "acceptance: " + diagnostics.acceptance(self.draws_.info)]
         advice = diagnostics.advice(self.convergence_, self.diagnostics_)

@@ -7,6 +7,7 @@ out one cell is what leave-one-out means for it. (To leave out a row would leave
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -74,14 +75,26 @@ def _cells(key: Array | None, draws: Draws, data: Data, some: np.ndarray) -> np.
     """(chain, draw, N, J): log p(y | f, theta) of each cell, or with a key a new y."""
 
     def one(chain, i):
-        at = i * draws.beta_thin
-        theta = {name: draws[name][chain, at] for name in draws.theta}
-        part = (draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i], theta)
         if key is None:
-            return _log_density(*part, data, draws.model)
-        return _draw(jax.random.fold_in(jax.random.fold_in(key, chain), i), *part, data, draws.model)
+            return _log_density(*_unknowns(draws, chain, i), data, draws.model)
+        key_i = jax.random.fold_in(jax.random.fold_in(key, chain), i)
+        return _draw(key_i, *_unknowns(draws, chain, i), data, draws.model)
 
-    return np.array([[np.asarray(one(chain, i)) for i in some] for chain in range(len(draws["X"]))])
+    return np.array([[np.asarray(one(chain, i)) for i in some.tolist()] for chain in range(len(draws["X"]))])
+
+
+def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:
+    """log p(y | f, theta) of each cell (N, J), for one after the other of the draws that have beta."""
+    for chain in range(len(draws["beta"])):
+        for i in range(draws["beta"].shape[1]):
+            yield np.asarray(_log_density(*_unknowns(draws, chain, i), data, draws.model))
+
+
+def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
+    """X, W, beta and theta of the i-th draw that has beta."""
+    at = i * draws.beta_thin
+    theta = {name: draws[name][chain, at] for name in draws.theta}
+    return draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i], theta
 
 
 @functools.partial(jax.jit, static_argnames="model")

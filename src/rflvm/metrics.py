@@ -1,8 +1,18 @@
-"""How well a latent space was recovered."""
+"""How well a fit describes what is known: latent positions, labels, functions, the kernel, held-out cells."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import jax
 import numpy as np
+from jaxtyping import Float
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+
+from . import tables, validation
+from .datatree import cell_densities
+from .posterior import Draws
 
 
 def r2_affine(X: np.ndarray, estimate: np.ndarray) -> float:
@@ -10,3 +20,96 @@ def r2_affine(X: np.ndarray, estimate: np.ndarray) -> float:
     design = np.column_stack([estimate, np.ones(len(estimate))])
     residual = X - design @ np.linalg.lstsq(design, X, rcond=None)[0]
     return float(1 - (residual**2).sum() / ((X - X.mean(0)) ** 2).sum())
+
+
+class Accuracy(NamedTuple):
+    """Share of rows that were given their own label."""
+
+    mean: float
+    repeats: np.ndarray  # one entry per repeat: repeats.std(ddof=1) / sqrt(len(repeats)) is the standard error
+
+
+def knn_accuracy(
+    X: np.ndarray, labels: Any, *, n_neighbors: int = 1, n_folds: int = 5, n_repeats: int = 5, seed: int = 0
+) -> Accuracy:
+    """Accuracy of nearest neighbours in X, over folds (paper, section 3.2).
+
+    Parameters
+    ----------
+    X : array (N, D)
+        Positions of the rows.
+    labels : array-like (N,)
+        Numbers or strings.
+    n_neighbors, n_folds, n_repeats : int
+        Each repeat deals the rows of every label out to the folds at random. Labels with fewer rows than there are
+        folds go where the most common label goes.
+    seed : int
+        Of the folds.
+    """
+    labels = np.asarray(labels)
+    _, which, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    strata = np.where(counts[which] < n_folds, counts.argmax(), which)
+    folds = RepeatedStratifiedKFold(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
+    splits = list(folds.split(X, strata))
+    scores = cross_val_score(KNeighborsClassifier(n_neighbors), X, labels, cv=splits)
+    repeats = scores.reshape(n_repeats, n_folds).mean(axis=1)
+    return Accuracy(float(repeats.mean()), repeats)
+
+
+def mse(truth: np.ndarray, estimate: np.ndarray, cells: np.ndarray | None = None) -> float:
+    """Mean squared error, of Y in held-out cells or of F: arrays of one shape, ``cells`` True where it counts."""
+    if truth.shape != estimate.shape or (cells is not None and (cells.shape != truth.shape or cells.dtype != bool)):
+        raise ValueError(
+            f"truth, estimate and cells (boolean) must have the same shape, got {truth.shape}, {estimate.shape}"
+            + (f" and {cells.shape} of {cells.dtype}" if cells is not None else "")
+        )
+    squares = (truth - estimate) ** 2
+    return float(np.mean(squares if cells is None else squares[cells]))
+
+
+def kernel_mse(K: Float[np.ndarray, "N N"], X: Float[np.ndarray, "*S N D"], W: Float[np.ndarray, "*S H D"]) -> float:
+    """Mean squared error of the kernel matrix, the mean of phi(X) phi(X)' over draws of X and W.
+
+    The kernel does not change when X and W are rotated together, so draws need no alignment: ``draws["X"]`` and
+    ``draws["W"]`` can be given as they are, and so can X and W of a MAP fit. The intercept is left out.
+    """
+    draws = list(zip(X.reshape(-1, *X.shape[-2:]), W.reshape(-1, *W.shape[-2:]), strict=True))
+    estimate = np.zeros(K.shape)
+    for x, w in draws:
+        angles = x.astype(float) @ w.astype(float).T
+        estimate += (np.cos(angles) @ np.cos(angles).T + np.sin(angles) @ np.sin(angles).T) / w.shape[0]
+    return mse(K, estimate / len(draws))
+
+
+def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset: Any = None) -> float:
+    """Log density of held-out cells under the posterior, mean per cell: log (1/S) sum_s p(y | draw s).
+
+    Parameters
+    ----------
+    draws : Draws
+        From a table in which the held-out cells were missing; those with beta are used.
+    Y : table (N, J)
+        With the held-out cells filled in.
+    held_out : array (N, J) of bool
+        Which cells were held out.
+    offset : array-like (N,) or None
+        As given to the fit.
+    """
+    values = tables.read(Y).values
+    if held_out.dtype != bool or held_out.shape != values.shape or not held_out.any():
+        raise ValueError(
+            f"held_out must be a boolean array of shape {values.shape}, True in at least one cell; got "
+            f"{held_out.dtype} of shape {held_out.shape}"
+        )
+    if np.isnan(values[held_out]).any():
+        n, j = np.argwhere(held_out & np.isnan(values))[0]
+        raise ValueError(f"Y[{n}, {j}] is held out, but its value is missing: give the table with all held-out cells")
+    likelihood = draws.model.likelihood
+    if likelihood.name == "multinomial":
+        raise ValueError("the cells of a multinomial row are known together: a single one has no density of its own")
+    with jax.enable_x64(True):
+        data = validation.to_device(validation.check_rows(values, likelihood, offset), "float64")
+        total, count = np.full(int(held_out.sum()), -np.inf), 0
+        for densities in cell_densities(draws, data):
+            total, count = np.logaddexp(total, densities[held_out]), count + 1
+    return float(np.mean(total) - np.log(count))

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
 import os
 import platform
 import statistics
-import tarfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +13,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from scipy.io import loadmat
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import Bunch
+
+from rflvm import datasets
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -55,78 +51,45 @@ def machine() -> dict[str, str | int]:
     }
 
 
-def data_file(*parts: str) -> Path | None:
-    """A file of the folder that RFLVM_DATA names, if it is there."""
-    folder = os.environ.get("RFLVM_DATA")
-    path = Path(folder, *parts) if folder else None
-    return path if path is not None and path.exists() else None
+def table(load: Callable[..., Bunch], **options: Any) -> Bunch | None:
+    """A data set of the folder that RFLVM_DATA names, if it is there."""
+    try:
+        return load(**options) if os.environ.get("RFLVM_DATA") else None
+    except FileNotFoundError:
+        return None
 
 
 def congress() -> tuple[np.ndarray, np.ndarray] | None:
     """529 x 1000 phrase counts of the 109th Congress, and whether a member is a Republican."""
-    counts, members = (data_file("congress109", name) for name in ("congress109.csv", "congress109members.csv"))
-    if counts is None or members is None:
-        return None
-    with counts.open(newline="") as file, members.open(newline="") as other:
-        rows, about = list(csv.reader(file))[1:], list(csv.reader(other))[1:]
-    party = {row[0]: row[1] for row in about}
-    return np.array([row[1:] for row in rows], float), np.array([party[row[0]] == "R" for row in rows])
+    found = table(datasets.load_congress109)
+    return None if found is None else (found.data, found.target == 2)
 
 
 def montreal() -> tuple[np.ndarray, np.ndarray] | None:
     """319 days x 17 complete bicycle counters of 2015, and the season."""
-    path = data_file("montreal", "comptagesvelo2015.csv")
-    if path is None:
-        return None
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.reader(file))[1:]
-    complete = [j for j in range(2, len(rows[0])) if all(row[j] for row in rows)]
-    days = [(int(row[0][3:5]), int(row[0][:2])) for row in rows]
-    starts = [(3, 20), (6, 21), (9, 23), (12, 21)]  # of spring, summer, autumn, winter
-    season = np.array([sum(day >= start for start in starts) % 4 for day in days])
-    return np.array([[row[j] for j in complete] for row in rows], float), season
+    found = table(datasets.load_montreal)
+    return None if found is None else (found.data, found.target)
 
 
 def mnist(n: int = 1000) -> tuple[np.ndarray, np.ndarray] | None:
     """The first n training digits (n x 784) and their labels."""
-    images, labels = (data_file("mnist", f"train-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1"))
-    if images is None or labels is None:
-        return None
-    pixels = np.frombuffer(gzip.decompress(images.read_bytes()), np.uint8)[16:].reshape(-1, 784)
-    return pixels[:n].astype(float), np.frombuffer(gzip.decompress(labels.read_bytes()), np.uint8)[8 : 8 + n]
+    found = table(datasets.load_mnist, n_samples=n, random_state=None)
+    return None if found is None else (found.data, found.target)
 
 
 def yale() -> tuple[np.ndarray, np.ndarray] | None:
     """165 faces of 32 x 32 grey levels, and the person."""
-    path = data_file("yale", "Yale_32x32.mat")
-    if path is None:
+    found = table(datasets.load_yale)
+    if found is None:
         return None
-    file = loadmat(path)
-    return file["fea"].astype(float), file["gnd"].ravel()
+    # Column by column: the order of the pixels in which the committed results were measured.
+    return found.data.reshape(-1, 32, 32).transpose(0, 2, 1).reshape(-1, 1024), found.target
 
 
 def newsgroups() -> tuple[np.ndarray, np.ndarray] | None:
     """Word counts of the posts of three groups, words in 10 to 90 % of the posts, and the group."""
-    path = data_file("newsgroups", "20news-bydate-3class.tar.gz")
-    if path is None:
-        return None
-    texts, groups = [], []
-    with tarfile.open(path) as archive:
-        for member in archive:
-            file = archive.extractfile(member) if member.isfile() else None
-            if file is not None:
-                texts.append(file.read().decode("utf-8"))
-                groups.append(member.name.split("/")[-2])
-    vectorizer: Any = CountVectorizer
-    counts = vectorizer(min_df=0.1, max_df=0.9).fit_transform(texts).toarray().astype(float)
-    some = counts.sum(axis=1) > 0
-    return counts[some], np.array(groups)[some]
-
-
-def accuracy_1nn(X: np.ndarray, classes: np.ndarray) -> float:
-    """Accuracy of one nearest neighbour over five folds, shuffled, five repeats."""
-    folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=5, random_state=0)
-    return float(cross_val_score(KNeighborsClassifier(1), X, classes, cv=folds).mean())
+    found = table(datasets.load_newsgroups)
+    return None if found is None else (found.data, found.target)
 
 
 def write(name: str, result: dict[str, Any]) -> None:

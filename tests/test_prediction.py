@@ -91,7 +91,7 @@ def test_rows_are_placed_as_integration_on_a_grid_places_them(name):
     found_std = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))[:n]
     # Some of the posteriors have more modes than the two places that are looked up, which shows in the worst row.
     error = np.abs((found.mean[:n] - mean) / std)
-    assert np.median(error) < 0.06
+    assert np.median(error) < 0.07
     assert error.max() < 0.4
     assert abs(np.median(found_std / std) - 1) < 0.05
     log_evidence = np.log(p.sum(axis=2).mean(axis=0))

@@ -34,17 +34,17 @@ from .likelihoods import Multinomial
 from .likelihoods.base import sum_observed
 from .model import Data, Model, State
 from .posterior import Draws
-from .updates.X import expand
+from .updates.X import expand, row_values
 
 N_MEMBERS = 16
 N_ANCHORS = 256
 N_PLACES = 2
-N_STEPS = 5
+N_STEPS = 6, 2  # under the first member, and under the others, which begin where it ended
 N_POINTS = 8  # around each place, and from the prior
 N_DRAWS = 16  # of a row's cells, from each member
 FREEDOM = 5.0
 APART = 1.0  # between the two places that are climbed from; x has unit variance
-BLOCK_CELLS = 32_768
+BLOCK_CELLS = 65_536
 
 
 class Members(NamedTuple):
@@ -117,7 +117,7 @@ def student_points(S: int, D: int, seed: int) -> np.ndarray:
 
 def block_size(J: int) -> int:
     """Rows that are computed at once: a power of two, fixed by the number of columns."""
-    return 2 ** max(4, min(8, int(math.log2(BLOCK_CELLS / max(J, 1)))))
+    return 2 ** max(4, min(9, int(math.log2(BLOCK_CELLS / max(J, 1)))))
 
 
 def blocks(data: Data, *more: np.ndarray) -> Iterator[tuple[Data, int, *tuple[Array, ...]]]:
@@ -156,12 +156,19 @@ def place(data: Data, members: Members, model: Model) -> Placed:
     """Weighted points of the posterior of each row's position, under each member."""
     alike = most_alike(data, members, model)
     C, B = alike.shape
-    repeated = jax.tree.map(lambda part: jnp.concatenate([part] * C), data)
+    repeated = _single(jax.tree.map(lambda part: jnp.concatenate([part] * C), data))
 
-    def under(member):
-        W, beta, theta, anchors, points = member
-        state = _state(anchors[alike].reshape(C * B, -1), W, beta, theta)
-        local = _climb(state, repeated, model)
+    def climb(member, shift, n_steps):
+        """From the anchors that are most alike, moved as under the member before; single precision does for this."""
+        W, beta, theta, anchors, _ = _single(member)
+        anchor = anchors[alike].reshape(C * B, -1)
+        local = _climb(_state(anchor + shift, W, beta, theta), repeated, model, n_steps)
+        return local, local.X - anchor
+
+    def under(shift, member):
+        local, shift = climb(member, shift, N_STEPS[1])
+        W, beta, theta, _, points = member
+        local = jax.tree.map(lambda part: part.astype(W.dtype), local)
         D = local.X.shape[1]
         # Around each place and, last, as wide as the prior.
         centre = jnp.concatenate([local.X.reshape(C, B, D), jnp.zeros((1, B, D))])
@@ -171,16 +178,19 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         noise = jnp.broadcast_to(points.reshape(C + 1, N_POINTS, 1, D), (C + 1, N_POINTS, B, D))
         X = (centre[:, None] + linalg.small_solve_lower_transposed(wide, noise)).reshape(-1, B, D)
 
-        def log_target(X):
-            F = features(X, W) @ beta + data.offset[:, None]
-            cells = model.likelihood.log_prob(data.Y, F, theta, data.trials)
-            return sum_observed(cells, data.mask, axis=1) - 0.5 * jnp.sum(X**2, axis=1)
-
         log_proposal = logsumexp(jnp.stack([_log_student(X, centre[c], L, c) for c in range(C + 1)]), axis=0)
-        target = lax.map(log_target, X) - D / 2 * math.log(2 * math.pi)
-        return Placed(X, target - log_proposal + math.log(C + 1))
+        base = sum_observed(model.likelihood.log_base(data.Y, theta, data.trials), data.mask, axis=1)
+        state = _state(local.X, W, beta, theta)
+        target = lax.map(lambda X: row_values(X, state, data, model), X) + base - D / 2 * math.log(2 * math.pi)
+        return shift, Placed(X, target - log_proposal + math.log(C + 1))
 
-    return lax.map(under, (members.W, members.beta, members.theta, members.anchors, members.points))
+    each = (members.W, members.beta, members.theta, members.anchors, members.points)
+    _, shift = climb(jax.tree.map(lambda part: part[0], each), 0.0, N_STEPS[0])
+    return lax.scan(under, shift, each)[1]
+
+
+def _single(tree):
+    return jax.tree.map(lambda part: part.astype(jnp.float32) if part.dtype == jnp.float64 else part, tree)
 
 
 def _state(X: Array, W: Array, beta: Array, theta: dict[str, Array]) -> State:
@@ -188,7 +198,7 @@ def _state(X: Array, W: Array, beta: Array, theta: dict[str, Array]) -> State:
     return State(X, W, empty, empty, empty, empty, beta, theta)
 
 
-def _climb(state: State, data: Data, model: Model):
+def _climb(state: State, data: Data, model: Model, n_steps: int):
     """A few Fisher-scoring steps for each row, shortened where they do not go up."""
     start = expand(state.X, state, data, model)
 
@@ -201,7 +211,7 @@ def _climb(state: State, data: Data, model: Model):
         keep = lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)  # noqa: E731
         return (jax.tree.map(keep, there, here), jnp.where(better, jnp.minimum(2 * length, 1), length / 4)), None
 
-    return lax.scan(step, (start, jnp.ones(len(state.X), state.X.dtype)), length=N_STEPS)[0][0]
+    return lax.scan(step, (start, jnp.ones(len(state.X), state.X.dtype)), length=n_steps)[0][0]
 
 
 def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array:

@@ -159,6 +159,15 @@ def test_a_row_without_cells_is_at_the_prior(fitted):
     np.testing.assert_allclose(std, 1, rtol=0.1)
 
 
+def test_an_impossible_row_is_named(fitted):
+    offset = np.zeros(N)
+    offset[2] = 90.0  # beyond single precision, in which places are looked for
+    assert np.isfinite(fitted.transform(table(), offset=offset)).all()
+    offset[2] = 800.0
+    with pytest.raises(ValueError, match="row 2 is impossible"):
+        fitted.transform(table(), offset=offset)
+
+
 def test_a_rows_answer_is_its_own(fitted):
     Y = table(n=300)
     Y[np.random.default_rng(0).random(Y.shape) < 0.1] = np.nan

@@ -519,8 +519,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         values = tables.read(Y, layer).values
         model, members, key = self.draws_.model, self._members, jax.random.key(self._seed)
 
-        def of_block(data, values):
-            placed = prediction.place(data, members, model)
+        def of_block(placed, data, values):
             mean = np.asarray(prediction.expected(placed, data, members, model))
             totals = np.zeros(len(mean))
             if self._totals is not None:
@@ -535,15 +534,19 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return self._by_block(of_block, self._rows_of(Y, offset, trials, layer), values)
 
     def _moments(self, data: Data) -> prediction.Moments:
-        model, members = self.draws_.model, self._members
-        return self._by_block(lambda block: prediction.moments(prediction.place(block, members, model)), data)
+        return self._by_block(lambda placed, _: prediction.moments(placed), data)
 
     def _by_block(self, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:
-        """A function of a block of rows, applied to all of them."""
-        parts = [
-            jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(block, *rest))
-            for block, n, *rest in prediction.blocks(data, *more)
-        ]
+        """A function of where a block of rows lies, and of the block, applied to all of them."""
+        parts, n_done = [], 0
+        for block, n, *rest in prediction.blocks(data, *more):
+            placed = prediction.place(block, self._members, self.draws_.model)
+            impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
+            if impossible.any():
+                row = n_done + int(impossible.argmax())
+                raise ValueError(f"row {row} is impossible under the fit wherever it is put: look at its cells and offset")
+            parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
+            n_done += n
         return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
 
     @property

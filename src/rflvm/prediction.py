@@ -170,9 +170,12 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         W, beta, theta, _, points = member
         local = jax.tree.map(lambda part: part.astype(W.dtype), local)
         D = local.X.shape[1]
-        # Around each place and, last, as wide as the prior.
-        centre = jnp.concatenate([local.X.reshape(C, B, D), jnp.zeros((1, B, D))])
-        metric = jnp.concatenate([local.metric.reshape(C, B, D, D), jnp.broadcast_to(jnp.eye(D), (1, B, D, D))])
+        # Around each place and, last, as wide as the prior, which stands in where single precision overflowed.
+        finite = jnp.isfinite(local.value) & jnp.isfinite(local.metric).all(axis=(1, 2))
+        eye = jnp.broadcast_to(jnp.eye(D), (1, B, D, D))
+        centre = jnp.where(finite[:, None], local.X, 0).reshape(C, B, D)
+        metric = jnp.where(finite[:, None, None], local.metric, jnp.eye(D)).reshape(C, B, D, D)
+        centre, metric = jnp.concatenate([centre, jnp.zeros((1, B, D))]), jnp.concatenate([metric, eye])
         L = linalg.small_cholesky(metric)
         wide = [[entry[:, None] for entry in row] for row in L]
         noise = jnp.broadcast_to(points.reshape(C + 1, N_POINTS, 1, D), (C + 1, N_POINTS, B, D))

@@ -13,8 +13,8 @@ from jaxtyping import install_import_hook
 # forever; the sampler itself never makes two at once. NPROC is the size of that pool.
 os.environ.setdefault("NPROC", "32")
 
-# The suite spends most of its time compiling; machine code that is not optimised is ready in half the time.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# The suite spends most of its time compiling; simple machine code that is not optimised is ready in half the time.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 # Modules a user enters by: they check their own arguments, with better messages, and the tests of
 # those messages must get past the annotations.

@@ -22,6 +22,7 @@ from rflvm.model import Model, Prior, State
 from rflvm.posterior import Recorder, Run
 from rflvm.updates.tuning import Tuning
 from rflvm.validation import check_table
+from same import assert_same_draws
 
 Y = np.random.default_rng(0).poisson(3, size=(12, 5)).astype(float)
 RUN: dict[str, Any] = {"n_features": 6, "n_burnin": 4, "n_samples": 6, "init": "pca", "n_chains": 2}
@@ -54,15 +55,6 @@ def folder(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "run")
 
 
-def assert_same(draws, expected):
-    assert draws.arrays.keys() == expected.arrays.keys()
-    for name in expected.arrays:
-        np.testing.assert_array_equal(draws[name], expected[name], strict=True)
-    for part in ("states", "tuning", "info_sums", "info"):
-        jax.tree.map(np.testing.assert_array_equal, getattr(draws, part), getattr(expected, part))
-    assert (draws.beta_thin, draws.interrupted, draws.run) == (expected.beta_thin, expected.interrupted, expected.run)
-
-
 def files(folder) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
@@ -78,12 +70,12 @@ def interrupt_at(sweep):
 def test_writing_changes_no_draw_and_a_finished_run_is_read(finished, whole, monkeypatch):
     assert files(finished) == ["header.npz", *(f"segment-{k:06d}.npz" for k in range(6)), "start.npz"]
     monkeypatch.setattr(gibbs, "advance", lambda *arguments: pytest.fail("a sweep was made"))
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=finished, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=finished, **RUN), whole)
 
 
 def test_few_files_are_written_in_a_short_time(tmp_path, whole, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 1e6)
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=str(tmp_path), **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=str(tmp_path), **RUN), whole)
     assert files(tmp_path) == ["header.npz", "segment-000000.npz", "start.npz"]
 
 
@@ -100,7 +92,7 @@ def test_an_interrupt_keeps_all_and_the_run_goes_on(tmp_path, whole, monkeypatch
         np.testing.assert_array_equal(part["X"], whole["X"][:, : sweep - 4])
     monkeypatch.setattr(gibbs, "_starter", lambda *arguments: pytest.fail("the start was made again"))
     told = []
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=tmp_path, progress=told.append, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=tmp_path, progress=told.append, **RUN), whole)
     assert [progress.sweep for progress in told] == list(range(sweep + 1, 11))
 
 
@@ -117,7 +109,7 @@ def test_an_interrupt_between_two_chains_leaves_them_at_the_same_sweep(tmp_path,
     part = rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN)
     assert part.run is not None
     assert part.run.n_sweeps == 6
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN), whole)
 
 
 @pytest.mark.parametrize("written", [False, True])
@@ -138,12 +130,12 @@ def test_an_interrupt_while_writing_loses_nothing(tmp_path, whole, monkeypatch, 
         assert rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN).interrupted
     except KeyboardInterrupt:
         assert nth <= 5
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN), whole)
 
 
 def test_a_longer_run_continues_a_shorter_one(folder):
     longer: dict[str, Any] = RUN | {"n_samples": 9}
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=folder, **longer), rflvm.sample(Y, "poisson", **longer))
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **longer), rflvm.sample(Y, "poisson", **longer))
     with pytest.raises(ValueError, match=r"has 7 sweeps after burn-in or more already, n_samples asks for 6: raise"):
         rflvm.sample(Y, "poisson", checkpoint=folder, **RUN)
 
@@ -233,7 +225,7 @@ def test_a_damaged_segment_is_named_and_can_be_deleted(folder, whole, damage):
     with pytest.raises(FileError, match=r"segment-000005\.npz .*; or delete it and all later segments"):
         rflvm.sample(Y, "poisson", checkpoint=folder, **RUN)
     last.unlink()
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
 
 
 def test_a_missing_segment_is_noticed(folder, whole):
@@ -242,7 +234,7 @@ def test_a_missing_segment_is_noticed(folder, whole):
         rflvm.sample(Y, "poisson", checkpoint=folder, **RUN)
     for k in (3, 4, 5):
         (folder / f"segment-{k:06d}.npz").unlink()
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
 
 
 @pytest.mark.parametrize("name", ["header.npz", "start.npz"])
@@ -263,7 +255,7 @@ def test_a_segment_of_another_run_is_refused(folder, tmp_path):
 def test_leftovers_are_removed(folder, whole):
     leftover = folder / ".segment-000006.npz.01234567.tmp"
     leftover.write_bytes(b"half a file")
-    assert_same(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
     assert not leftover.exists()
 
 

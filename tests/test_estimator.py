@@ -269,6 +269,17 @@ def test_offsets_are_cut_with_the_rows_in_a_search():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+def test_gaussian_by_name_is_what_the_gaps_allow():
+    Y = np.random.default_rng(0).normal(size=(12, 3))
+    chosen = lambda Y, likelihood="gaussian": RFLVM(likelihood=likelihood)._family(Y)[0]  # noqa: E731
+    assert chosen(Y) == likelihoods.Gaussian(marginal=True)
+    Y[3] = np.nan
+    assert chosen(Y) == likelihoods.Gaussian(marginal=True)
+    Y[4, 1] = np.nan
+    assert chosen(Y) == chosen(Y, "auto") == likelihoods.Gaussian(marginal=False)
+    assert chosen(Y, likelihoods.Gaussian()).marginal
+
+
 def test_auto_says_what_it_chose(caplog):
     with caplog.at_level(logging.INFO, logger="rflvm"):
         model = RFLVM(likelihood="auto", **MAP).fit(table("bernoulli"))

@@ -17,6 +17,7 @@ from rflvm.diagnostics import ess, rhat
 from rflvm.metrics import r2_affine
 from rflvm.model import predictor
 from rflvm.posterior import mean_latents
+from same import assert_same_draws
 
 SHORT: dict[str, Any] = {"n_features": 6, "n_burnin": 4, "n_samples": 6, "init": "pca"}
 LONGER: dict[str, Any] = SHORT | {"n_samples": 12}
@@ -230,15 +231,6 @@ def test_map_latents_and_the_papers_frequencies():
         rflvm.sample(table(FAMILIES["gaussian"]), FAMILIES["gaussian-marginal"], latents="map", **SHORT)
 
 
-def assert_same(draws, expected):
-    assert draws.arrays.keys() == expected.arrays.keys()
-    for name in expected.arrays:
-        np.testing.assert_array_equal(draws[name], expected[name], strict=True)
-    for part in ("states", "tuning", "info_sums", "info"):
-        jax.tree.map(np.testing.assert_array_equal, getattr(draws, part), getattr(expected, part))
-    assert (draws.beta_thin, draws.interrupted, draws.run) == (expected.beta_thin, expected.interrupted, expected.run)
-
-
 @pytest.mark.parametrize("dtype", ["float64", pytest.param("float32", marks=pytest.mark.long)])
 def test_six_draws_and_six_more_are_twelve(dtype):
     Y = table(FAMILIES["poisson"])
@@ -246,7 +238,7 @@ def test_six_draws_and_six_more_are_twelve(dtype):
     told = []
     six = rflvm.sample(Y, "poisson", **options, **SHORT)
     twelve = gibbs.continue_sampling(Y, six, 6, progress=told.append)
-    assert_same(twelve, rflvm.sample(Y, "poisson", **options, **LONGER))
+    assert_same_draws(twelve, rflvm.sample(Y, "poisson", **options, **LONGER))
     assert six.n_draws == 6
     assert [(p.sweep, p.n_sweeps, p.n_burnin) for p in told] == [(t, 16, 4) for t in range(11, 17)]
 
@@ -263,7 +255,7 @@ def test_an_interrupted_run_goes_on_between_two_kept_draws():
     part = rflvm.sample(Y, "poisson", progress=stop, **options)
     assert (part.n_draws, part.interrupted) == (2, True)
     rest = gibbs.continue_sampling(np.where(mask, Y, np.nan), part, 4, offset=offset)
-    assert_same(rest, rflvm.sample(Y, "poisson", **options))
+    assert_same_draws(rest, rflvm.sample(Y, "poisson", **options))
 
 
 def test_going_on_keeps_the_thinning_of_beta_or_says_that_it_cannot():

@@ -43,7 +43,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     likelihood : str or Likelihood
         The kind of data: "gaussian" (real numbers), "poisson" (counts), "negative_binomial" (counts that vary more than
         Poisson), "bernoulli" (0 or 1), "multinomial" (rows of counts with a total), an object such as
-        ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table.
+        ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. The
+        name "gaussian" has beta integrated out unless scattered gaps make that slow.
     n_features : int
         Random features M, an even number. 100 does for smooth functions of two dimensions; raise it for more
         dimensions or very wiggly functions. The time grows with its square.
@@ -478,10 +479,15 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.draws_ if self.draws_.run is None else align(self.draws_)
 
     def _family(self, values: np.ndarray) -> tuple[likelihoods.Likelihood, str]:
+        observed = ~np.isnan(values)
         if not (isinstance(self.likelihood, str) and self.likelihood == "auto"):
-            return likelihoods.get(self.likelihood), "as given"
-        family, reason = likelihoods.choose(values, ~np.isnan(values))
-        logger.info('likelihood="auto" chose %s: %s', family.name, reason)
+            family, reason = likelihoods.get(self.likelihood), "as given"
+        else:
+            family, reason = likelihoods.choose(values, observed)
+            logger.info('likelihood="auto" chose %s: %s', family.name, reason)
+        if isinstance(self.likelihood, str) and isinstance(family, likelihoods.Gaussian):
+            # Gaps of its own give every column its own Gram matrix: the same posterior is cheaper with beta sampled.
+            family = likelihoods.Gaussian(marginal=bool((observed == observed[:, :1]).all()))
         return family, reason
 
     def _remember_columns(self, reading: tables.Reading) -> None:
@@ -544,7 +550,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
             if impossible.any():
                 row = n_done + int(impossible.argmax())
-                raise ValueError(f"row {row} is impossible under the fit wherever it is put: look at its cells and offset")
+                raise ValueError(
+                    f"row {row} is impossible under the fit wherever it is put: look at its cells and offset"
+                )
             parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
             n_done += n
         return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)

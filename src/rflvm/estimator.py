@@ -180,7 +180,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         reading = tables.read(Y, layer)
         self._remember_columns(reading)
         family, self.likelihood_reason_ = self._family(reading.values)
-        self._seed = _seed(self.random_state)
+        self._seed = validation.check_seed(self.random_state)
         settings = {
             "n_components": self.n_components,
             "n_features": self.n_features,
@@ -363,7 +363,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         n = validation.check_integer("n_samples", n_samples, 1)
-        seed = self._seed if random_state is None else _seed(random_state)
+        seed = self._seed if random_state is None else validation.check_seed(random_state)
         totals = np.zeros(n)
         if self._totals is not None:
             known = self._totals[~np.isnan(self._totals)]
@@ -566,15 +566,6 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _seed(random_state: Any) -> int:
-    """A seed; without a random state a fresh one, from the system and not from NumPy's generator."""
-    if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return validation.check_integer("random_state", random_state, 0)
 
 
 def load(path: str | PathLike) -> RFLVM:

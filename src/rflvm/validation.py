@@ -40,6 +40,15 @@ def check_integer(name: str, value: Any, least: int) -> int:
     return number
 
 
+def check_seed(random_state: Any) -> int:
+    """A seed; without a random state a fresh one, from the system and not from NumPy's generator."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return check_integer("random_state", random_state, 0)
+
+
 def check_run(n_samples: Any, n_burnin: Any, thin: Any) -> dict[str, int]:
     """The lengths of a run."""
     run = {

@@ -1,0 +1,1 @@
+"""The experiments of the paper (section 3 and appendix A), each from one command: ``rflvm reproduce``."""

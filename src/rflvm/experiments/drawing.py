@@ -1,0 +1,50 @@
+"""What the figures share: size and type, colours of methods, the best affine map, files as PNG and PDF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+}
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
+
+
+def mapped(truth: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """X after the affine map that is closest to the truth."""
+    design = np.column_stack([X, np.ones(len(X))])
+    return design @ np.linalg.lstsq(design, truth, rcond=None)[0]
+
+
+def points(ax: Any, X: np.ndarray, colour: np.ndarray, title: str, size: float = 6) -> None:
+    """A latent space."""
+    ax.scatter(*X.T, c=colour, s=size, cmap="viridis", linewidths=0)
+    ax.set(title=title, aspect="equal")
+    ax.set_axis_off()
+
+
+def compare(ax: Any, values: Sequence[Sequence[float]], names: Sequence[str], label: str) -> None:
+    """Runs of each method as points, their mean as a bar with its standard error."""
+    for k, runs in enumerate(values):
+        error = np.std(runs, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0.0
+        ax.bar(k, np.mean(runs), yerr=error, color=COLOURS[k], alpha=0.5, width=0.7, capsize=3)
+        ax.scatter(np.linspace(k - 0.15, k + 0.15, len(runs)) if len(runs) > 1 else [k], runs, color=COLOURS[k], s=9)
+    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
+    ax.set_ylabel(label)
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """The files of a figure."""
+    paths = [folder / f"{name}.{suffix}" for suffix in ("png", "pdf")]
+    for path in paths:
+        figure.savefig(path)
+    return paths

@@ -1,0 +1,70 @@
+"""The paper's figure of place cells: three latent dimensions mapped onto the rat's positions in a W-shaped maze."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..datasets import load_hippocampus
+from ..metrics import knn_accuracy, r2_affine
+from . import drawing, methods
+from .store import Result, Task
+
+N_RUNS = 5
+QUICK_ROWS = 150
+METHODS = {"dla-gplvm": "DLA-GPLVM", "rflvm-map": "Poisson RFLVM, map", "rflvm-gibbs": "Poisson RFLVM, gibbs"}
+
+
+def load(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts, positions and regions; for a quick look every so many bins."""
+    table = load_hippocampus()
+    some = slice(None, None, len(table.data) // QUICK_ROWS if quick else 1)
+    data, positions, regions = table.data[some], table.positions[some], table.target[some]
+    active = data.sum(axis=1) > 0
+    return data[active], positions[active], regions[active]
+
+
+def fit(method: str, run: int, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """One fit."""
+    Y, positions, regions = load(quick)
+    if method.startswith("rflvm-"):
+        settings = methods.ENGINES[method.removeprefix("rflvm-")]
+        model = methods.fitted("poisson-rflvm", Y, 3, run, **settings)
+    else:
+        model = methods.fitted(method, Y, 3, run)
+    X = np.asarray(model.embedding_)
+    accuracy = knn_accuracy(X, regions, n_repeats=1, seed=run).mean
+    return {"method": method, "run": run, "accuracy": accuracy, "R2": r2_affine(positions, X)}, {"X": X}
+
+
+def tasks(quick: bool) -> list[Task]:
+    """All fits."""
+    return [
+        Task(f"{method}-{run}", method, functools.partial(fit, method, run, quick))
+        for method in METHODS
+        for run in range(1 if quick else N_RUNS)
+    ]
+
+
+def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
+    """Positions, the latent spaces of run 0 after the best affine map, accuracy and R^2 of all runs."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    _, positions, regions = load(quick)
+    colour = np.array(drawing.COLOURS)[regions]
+    first = {result.values["method"]: result for result in results if result.values["run"] == 0}
+    by_method = {name: [r.values for r in results if r.values["method"] == name] for name in METHODS}
+    with mpl.rc_context(drawing.STYLE):
+        figure = Figure(figsize=(12, 3.4), layout="constrained")
+        axes = figure.subplots(1, 3 + len(METHODS), width_ratios=[1] * (1 + len(METHODS)) + [0.8, 0.8])
+        drawing.points(axes[0], positions, colour, "position of the rat")
+        for ax, (name, title) in zip(axes[1:], METHODS.items(), strict=False):
+            drawing.points(ax, drawing.mapped(positions, first[name].arrays["X"]), colour, title)
+        for ax, key, label in ((axes[-2], "accuracy", "accuracy of 1-NN"), (axes[-1], "R2", "$R^2$ of positions")):
+            drawing.compare(ax, [[v[key] for v in by_method[m]] for m in METHODS], list(METHODS.values()), label)
+        return drawing.save(figure, folder, "figure-hippocampus")

@@ -1,0 +1,24 @@
+"""The functions that a fit found: f_j at the fitted rows, without the offset."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ..features import features
+from ..posterior import Draws
+
+
+def mean_functions(draws: Draws) -> Float[np.ndarray, "N J"]:
+    """Posterior mean of F, over the draws that have beta."""
+    with jax.enable_x64(True):
+        compute = jax.jit(lambda X, W, beta: features(X, W) @ beta)
+        total, count = 0.0, 0
+        for chain in range(len(draws["beta"])):
+            for i, beta in enumerate(draws["beta"][chain]):
+                at = i * draws.beta_thin
+                X, W = (jnp.asarray(draws[name][chain, at], float) for name in ("X", "W"))
+                total, count = total + np.asarray(compute(X, W, jnp.asarray(beta, float))), count + 1
+    return np.asarray(total / count)

@@ -1,0 +1,45 @@
+"""The columns of the table: every method by its name, with one setting for all data sets."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .. import RFLVM, baselines
+
+LABELS = {
+    "pca": "PCA",
+    "nmf": "NMF",
+    "isomap": "Isomap",
+    "vae": "VAE",
+    "dla-gplvm": "DLA-GPLVM",
+    "gaussian-rflvm": "Gaussian RFLVM",
+    "poisson-rflvm": "Poisson RFLVM",
+    "negative-binomial-rflvm": "Neg. binom. RFLVM",
+    "gplvm": "GPLVM",
+    "umap": "UMAP",
+    "tsne": "t-SNE",
+}
+RFLVMS = tuple(name for name in LABELS if name.endswith("-rflvm"))
+ENGINES: dict[str, dict[str, Any]] = {
+    "map": {"inference": "map", "kernel": "rbf"},
+    "gibbs": {"inference": "gibbs", "kernel": "learned"},
+}
+
+
+def make(name: str, n_components: int, seed: int, **settings: Any) -> Any:
+    """A method that can be fitted; ``settings`` are other parameters of its class."""
+    if name in RFLVMS:
+        likelihood = name.removesuffix("-rflvm").replace("-", "_")
+        return RFLVM(n_components, likelihood=likelihood, random_state=seed, **(settings or ENGINES["map"]))
+    return baselines.make(name, n_components, seed, **settings)
+
+
+def fitted(name: str, Y: np.ndarray, n_components: int, seed: int, **settings: Any) -> Any:
+    """A method, fitted. How far a fit has converged is not told: all that counts here is what it found."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return make(name, n_components, seed, **settings).fit(Y)

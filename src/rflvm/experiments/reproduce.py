@@ -1,0 +1,50 @@
+"""One experiment from its tasks to its files: results, a table or a figure, numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from . import figure_gaussian, figure_hippocampus, figure_poisson, store, table
+from .store import Step
+
+FIGURES: dict[str, Any] = {
+    "figure-gaussian": figure_gaussian,
+    "figure-poisson": figure_poisson,
+    "figure-hippocampus": figure_hippocampus,
+}
+EXPERIMENTS = ("table", *FIGURES)
+
+
+def reproduce(
+    experiment: str, folder: Path, quick: bool = False, tell: Callable[[Step], None] | None = None
+) -> list[Path]:
+    """Do what is not yet done of an experiment, and write its files; returns their paths.
+
+    Parameters
+    ----------
+    experiment : str
+        One of ``EXPERIMENTS``.
+    folder : Path
+        Where to; results of single fits are kept below it, and found there by the next call.
+    quick : bool
+        Small tables and one run: whether everything works, not what it gives.
+    tell : callable
+        Given a ``Step`` before each fit.
+    """
+    settings = {"quick": quick, "rflvm": version("rflvm")}
+    module = table if experiment == "table" else FIGURES[experiment]
+    results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, tell)
+    numbers = folder / f"{experiment}.json"
+    if experiment == "table":
+        cells = table.summarise(results)
+        page = folder / "table.md"
+        page.write_text(table.markdown(cells), encoding="utf-8")
+        numbers.write_text(json.dumps({**settings, "cells": [cell._asdict() for cell in cells]}, indent=1) + "\n")
+        return [page, numbers]
+    values = [{key: value for key, value in r.values.items() if key not in ("settings", "kind")} for r in results]
+    numbers.write_text(json.dumps({**settings, "fits": values}, indent=1) + "\n")
+    return [*module.draw(results, folder, quick), numbers]

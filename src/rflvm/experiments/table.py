@@ -1,0 +1,108 @@
+"""The paper's Table 1: accuracy of one nearest neighbour in two dimensions, eight data sets, all methods, five runs.
+
+A run differs from the others by its seed: that of the method, of the folds and, for MNIST and CIFAR-10, of the images.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from .. import datasets
+from ..metrics import knn_accuracy
+from . import methods, paper
+from .store import Result, Task
+
+N_RUNS = 5
+DATASETS: dict[str, Callable[[int], Bunch]] = {
+    "bridges": lambda run: datasets.load_bridges(),
+    "cifar10": lambda run: datasets.load_cifar10(random_state=run),
+    "congress109": lambda run: datasets.load_congress109(),
+    "mnist": lambda run: datasets.load_mnist(random_state=run),
+    "montreal": lambda run: datasets.load_montreal(seasons="months"),
+    "newsgroups": lambda run: datasets.load_newsgroups(),
+    "spam": lambda run: datasets.load_spam(),
+    "yale": lambda run: datasets.load_yale(),
+}
+QUICK_ROWS, QUICK_COLUMNS = 200, 100
+PAIR = "{mean:.4f} ± {error:.4f}"
+
+
+class Cell(NamedTuple):
+    """A data set and a method: mean accuracy over runs and its standard error (0 of a single run)."""
+
+    dataset: str
+    method: str
+    mean: float
+    error: float
+    seconds: float  # of one fit, mean
+
+
+def cut(table: Bunch, run: int) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows, at random, and the columns with the largest totals: enough to see that everything works."""
+    rows = np.sort(np.random.default_rng(run).permutation(len(table.data))[:QUICK_ROWS])
+    data = table.data[rows]
+    columns = np.sort(np.argsort(-data.sum(axis=0), kind="stable")[:QUICK_COLUMNS])
+    some = data[:, columns].sum(axis=1) > 0
+    return data[some][:, columns], table.target[rows][some]
+
+
+def fit(dataset: str, method: str, run: int, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """One fit: the accuracy, and the positions."""
+    table = DATASETS[dataset](run)
+    Y, labels = cut(table, run) if quick else (table.data, table.target)
+    X = np.asarray(methods.fitted(method, Y, 2, run).embedding_, float)
+    accuracy = knn_accuracy(X, labels, n_repeats=1, seed=run)
+    return {"dataset": dataset, "method": method, "run": run, "accuracy": accuracy.mean}, {"X": X}
+
+
+def tasks(quick: bool, which: Sequence[str] = tuple(DATASETS)) -> list[Task]:
+    """All fits."""
+    return [
+        Task(f"{dataset}-{method}-{run}", f"{dataset}-{method}", functools.partial(fit, dataset, method, run, quick))
+        for dataset in which
+        for method in methods.LABELS
+        for run in range(1 if quick else N_RUNS)
+    ]
+
+
+def summarise(results: Sequence[Result]) -> list[Cell]:
+    """Mean and standard error of each data set and method, in the order of the results."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.values["dataset"], result.values["method"]), []).append(result)
+    cells = []
+    for (dataset, method), group in groups.items():
+        accuracy = np.array([result.values["accuracy"] for result in group])
+        error = accuracy.std(ddof=1) / math.sqrt(len(accuracy)) if len(accuracy) > 1 else 0.0
+        seconds = float(np.mean([result.values["seconds"] for result in group]))
+        cells.append(Cell(dataset, method, float(accuracy.mean()), float(error), seconds))
+    return cells
+
+
+def markdown(cells: Sequence[Cell]) -> str:
+    """One line per data set and, below it, the paper's; the best of each in bold."""
+    columns = list(dict.fromkeys(cell.method for cell in cells))
+    lines = ["| | " + " | ".join(methods.LABELS[name] for name in columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        ours = {cell.method: (cell.mean, cell.error) for cell in cells if cell.dataset == dataset}
+        lines += [_line(dataset, ours, columns), _line("*paper*", paper.ACCURACY[dataset], columns)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(title: str, row: dict[str, tuple[float, float]], columns: Sequence[str]) -> str:
+    best = max(mean for mean, _ in row.values())
+
+    def text(name: str) -> str:
+        if name not in row:
+            return ""
+        mean, error = row[name]
+        pair = PAIR.format(mean=mean, error=error)
+        return f"**{pair}**" if mean == best else pair
+
+    return f"| {title} | " + " | ".join(text(name) for name in columns) + " |"

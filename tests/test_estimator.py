@@ -271,13 +271,16 @@ def test_offsets_are_cut_with_the_rows_in_a_search():
 
 def test_gaussian_by_name_is_what_the_gaps_allow():
     Y = np.random.default_rng(0).normal(size=(12, 3))
-    chosen = lambda Y, likelihood="gaussian": RFLVM(likelihood=likelihood)._family(Y)[0]  # noqa: E731
+
+    def chosen(Y, likelihood: Any = "gaussian"):
+        return RFLVM(likelihood=likelihood)._family(Y)[0]
+
     assert chosen(Y) == likelihoods.Gaussian(marginal=True)
     Y[3] = np.nan
     assert chosen(Y) == likelihoods.Gaussian(marginal=True)
     Y[4, 1] = np.nan
     assert chosen(Y) == chosen(Y, "auto") == likelihoods.Gaussian(marginal=False)
-    assert chosen(Y, likelihoods.Gaussian()).marginal
+    assert chosen(Y, likelihoods.Gaussian()) == likelihoods.Gaussian(marginal=True)
 
 
 def test_auto_says_what_it_chose(caplog):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.spines.top": False,

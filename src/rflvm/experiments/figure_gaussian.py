@@ -78,7 +78,8 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
     largest = {method: first[method, sizes[-1]] for method in METHODS}
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(11, 5.2), layout="constrained")
-        left, middle, right = figure.subfigures(1, 3, width_ratios=[1.0, 1.2, 1.3])
+        parts: Any = figure.subfigures(1, 3, width_ratios=[1.0, 1.2, 1.3])
+        left, middle, right = parts
         for ax, (method, title) in zip(left.subplots(2, 1), METHODS.items(), strict=True):
             result = largest[method]
             X = drawing.mapped(truth.X, result.arrays["X"])

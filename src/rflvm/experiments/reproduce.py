@@ -36,10 +36,10 @@ def reproduce(
         Given a ``Step`` before each fit.
     """
     settings = {"quick": quick, "rflvm": version("rflvm")}
-    module = table if experiment == "table" else FIGURES[experiment]
+    module = FIGURES.get(experiment, table)
     results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, tell)
     numbers = folder / f"{experiment}.json"
-    if experiment == "table":
+    if module is table:
         cells = table.summarise(results)
         page = folder / "table.md"
         page.write_text(table.markdown(cells), encoding="utf-8")

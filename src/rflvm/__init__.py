@@ -4,18 +4,20 @@ Nonlinear dimension reduction for real numbers, counts and yes/no answers, with 
 learned kernel and a full posterior.
 """
 
-from importlib.metadata import version
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from . import likelihoods
-from .estimator import RFLVM, load
-from .gibbs import Progress, continue_sampling, sample
-from .io import FileError
-from .linalg import NumericalError
-from .map import Fit, maximise
-from .model import Prior
-from .posterior import Draws
+if TYPE_CHECKING:
+    from . import likelihoods
+    from .estimator import RFLVM, load
+    from .gibbs import Progress, continue_sampling, sample
+    from .io import FileError
+    from .linalg import NumericalError
+    from .map import Fit, maximise
+    from .model import Prior
+    from .posterior import Draws
 
-__version__ = version("rflvm")
+    __version__: str
 
 __all__ = [
     "RFLVM",
@@ -32,3 +34,37 @@ __all__ = [
     "maximise",
     "sample",
 ]
+
+# Names are imported when they are asked for: the command line prints its help without waiting for JAX.
+_HOMES = {
+    "RFLVM": "estimator",
+    "Draws": "posterior",
+    "FileError": "io",
+    "Fit": "map",
+    "NumericalError": "linalg",
+    "Prior": "model",
+    "Progress": "gibbs",
+    "continue_sampling": "gibbs",
+    "load": "estimator",
+    "maximise": "map",
+    "sample": "gibbs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: Any = version("rflvm")
+    elif name == "likelihoods":
+        value = import_module(".likelihoods", __name__)
+    elif name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

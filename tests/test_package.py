@@ -1,0 +1,21 @@
+"""The names of the package, which are imported when they are asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rflvm
+
+
+def test_every_name_is_there():
+    assert set(rflvm.__all__) <= set(dir(rflvm))
+    for name in rflvm.__all__:
+        assert getattr(rflvm, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        rflvm.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_importing_the_package_does_not_import_jax():
+    code = "import sys, rflvm; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,14 +6,16 @@ SHA-256 of that header. A file is written whole or not at all, and reading one r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import secrets
 import zipfile
+from collections.abc import Iterator
 from importlib.metadata import version
-from io import BufferedReader
+from io import BufferedReader, BufferedWriter
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +51,28 @@ def write(path: str | os.PathLike, header: dict[str, Any], arrays: dict[str, np.
             raise TypeError(f"{name} must be an array of numbers to be written to {path}, got {array.dtype}")
     about = {"format": FORMAT, "rflvm": version("rflvm"), "kind": header["kind"], "header": header}
     text = json.dumps(about | {"arrays": {name: _entry(array) for name, array in arrays.items()}}).encode()
+    with _replaced(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in (("header.json", text), ("digest", _sha256(text).encode())):
+            with archive.open(name, "w") as member:
+                member.write(content)
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write a text file in UTF-8, replacing the one at ``path`` only when all of the new one is on disk."""
+    with _replaced(Path(path)) as file:
+        file.write(text.encode())
+
+
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[BufferedWriter]:
+    """A file beside ``path`` that takes its place at the end, or is removed if the end is not reached."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
         with temporary.open("xb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-                for name, content in (("header.json", text), ("digest", _sha256(text).encode())):
-                    with archive.open(name, "w") as member:
-                        member.write(content)
-                for name, array in arrays.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        npy.write_array(member, array, allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)

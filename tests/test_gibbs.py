@@ -110,17 +110,21 @@ def test_tuning_stops_after_burnin_and_is_recorded():
 
 def test_progress_tells_every_sweep():
     told = []
-    rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=told.append, **SHORT)
+    draws = rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=told.append, **SHORT)
     assert [p.sweep for p in told] == list(range(1, 11))
     assert all(p.n_sweeps == 10 and p.n_burnin == 4 and np.isfinite(p.log_joint) for p in told)
     assert all(p.sweeps_per_second > 0 for p in told)
+    assert [bool(p.acceptance) for p in told] == [False] * 4 + [True] * 6
+    assert told[-1].acceptance["X"] == pytest.approx(float(draws.info[0]["X"].acceptance))
+    assert set(told[-1].acceptance) == {"W", "scale", "X", "beta"}
 
 
-def test_progress_bar_shows_rate_and_log_joint(capsys):
+def test_progress_bar_shows_rate_log_joint_and_acceptance(capsys):
     rflvm.sample(table(FAMILIES["poisson"]), "poisson", progress=True, **SHORT)
     err = capsys.readouterr().err
     assert "sweep/s" in err
     assert "log joint" in err
+    assert "acceptance W" in err
 
 
 def test_interrupt_keeps_the_draws_so_far(caplog):

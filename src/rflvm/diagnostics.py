@@ -102,10 +102,15 @@ def table(quantities: list[Quantity], n_draws: int) -> list[str]:
     return [head, *(f"{q.name:24}{q.rhat:8.2f}{q.ess:26.0f}{'' if q.converged else '   <-'}" for q in quantities)]
 
 
-def acceptance(info: list[dict[str, Any]]) -> str:
+def acceptance_rates(info: list[dict[str, Any]]) -> dict[str, float]:
     """Mean acceptance of the blocks that propose, over chains."""
     names = [name for name, block in info[0].items() if hasattr(block, "acceptance")]
-    return ", ".join(f"{name} {np.mean([np.mean(chain[name].acceptance) for chain in info]):.2f}" for name in names)
+    return {name: float(np.mean([np.mean(chain[name].acceptance) for chain in info])) for name in names}
+
+
+def acceptance(info: list[dict[str, Any]]) -> str:
+    """The same for a person to read."""
+    return ", ".join(f"{name} {rate:.2f}" for name, rate in acceptance_rates(info).items())
 
 
 def advice(convergence: str, quantities: list[Quantity]) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array
 from tqdm import tqdm
 
-from . import io, likelihoods, linalg, room, starts, validation
+from . import diagnostics, io, likelihoods, linalg, room, starts, validation
 from . import map as map_engine
 from .checkpoint import Checkpoint, settings
 from .linalg import NumericalError
@@ -93,6 +93,7 @@ class Progress(NamedTuple):
     n_burnin: int
     sweeps_per_second: float
     log_joint: float
+    acceptance: dict[str, float]  # of the blocks that propose, mean over the sweeps after burn-in; empty before
 
 
 def sample(
@@ -364,7 +365,7 @@ def _run(
                         recorder.record(c, before.n_kept, chain.state, float(_log_joint(chain.state, data, model)))
                 here = after, chains
                 save(now=after.n_sweeps == n_sweeps)
-                tell(after.n_sweeps, lambda state=chains[0].state: float(_log_joint(state, data, model)))
+                tell(after, chains, lambda state=chains[0].state: float(_log_joint(state, data, model)))
         except KeyboardInterrupt:
             save(now=True)
             run, _ = here
@@ -385,8 +386,16 @@ def _run(
     )
 
 
-Teller = Callable[[int, Callable[[], float]], None]  # of the sweeps done and the log joint density there
+Teller = Callable[[Run, list[Chain], Callable[[], float]], None]  # of the run, and the log joint density there
 Reporter = Callable[[Run, int], AbstractContextManager[Teller]]
+
+
+def _acceptance(run: Run, chains: list[Chain]) -> dict[str, float]:
+    """Mean acceptance of the blocks that propose since the end of burn-in, over chains."""
+    if not chains[0].info_sum:
+        return {}
+    sums = diagnostics.acceptance_rates([chain.info_sum for chain in chains])
+    return {name: total / run.n_sampled for name, total in sums.items()}
 
 
 def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
@@ -394,20 +403,22 @@ def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
 
     @contextmanager
     def silent(run, n_sweeps):
-        yield lambda done, log_joint: None
+        yield lambda now, chains, log_joint: None
 
     @contextmanager
     def bar(run, n_sweeps):
         with tqdm(total=n_sweeps, initial=run.n_sweeps, unit="sweep", desc="burn-in") as line:
             shown = [0.0]
 
-            def tell(done, log_joint):
+            def tell(now, chains, log_joint):
+                done = now.n_sweeps
                 line.update(done - line.n)
-                now = time.perf_counter()
-                if now - shown[0] > 0.25 or done == n_sweeps:
-                    shown[0] = now
+                seconds = time.perf_counter()
+                if seconds - shown[0] > 0.25 or done == n_sweeps:
+                    shown[0] = seconds
                     line.set_description("burn-in" if done <= run.n_burnin else "sampling", refresh=False)
-                    line.set_postfix_str(f"log joint {log_joint():.1f}")
+                    rates = "".join(f" {name} {rate:.2f}" for name, rate in _acceptance(now, chains).items())
+                    line.set_postfix_str(f"log joint {log_joint():.1f}" + f", acceptance{rates}" * bool(rates))
 
             yield tell
 
@@ -415,9 +426,10 @@ def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
     def callback(run, n_sweeps):
         start = time.perf_counter()
 
-        def tell(done, log_joint):
-            rate = (done - run.n_sweeps) / (time.perf_counter() - start)
-            progress(Progress(done, n_sweeps, run.n_burnin, rate, log_joint()))  # pyright: ignore[reportCallIssue]
+        def tell(now, chains, log_joint):
+            rate = (now.n_sweeps - run.n_sweeps) / (time.perf_counter() - start)
+            accepted = _acceptance(now, chains)
+            progress(Progress(now.n_sweeps, n_sweeps, run.n_burnin, rate, log_joint(), accepted))  # pyright: ignore[reportCallIssue]
 
         yield tell
 

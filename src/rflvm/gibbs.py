@@ -417,8 +417,9 @@ def _reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
                 if seconds - shown[0] > 0.25 or done == n_sweeps:
                     shown[0] = seconds
                     line.set_description("burn-in" if done <= run.n_burnin else "sampling", refresh=False)
-                    rates = "".join(f" {name} {rate:.2f}" for name, rate in _acceptance(now, chains).items())
-                    line.set_postfix_str(f"log joint {log_joint():.1f}" + f", acceptance{rates}" * bool(rates))
+                    rates = list(_acceptance(now, chains).values())
+                    accepted = f", acceptance {np.mean(rates):.2f}" if rates else ""
+                    line.set_postfix_str(f"log joint {log_joint():.1f}{accepted}")
 
             yield tell
 

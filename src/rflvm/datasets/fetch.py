@@ -33,7 +33,7 @@ def read(dataset: str, name: str, data_home: str | os.PathLike | None) -> bytes:
         When it has another content.
     """
     file = SOURCES[dataset].files[name]
-    folder = data_home if data_home is not None else os.environ.get(FOLDER) or None
+    folder = _folder(data_home)
     if folder is not None:
         path = Path(folder, dataset, name)
         if not path.is_file():
@@ -47,6 +47,31 @@ def read(dataset: str, name: str, data_home: str | os.PathLike | None) -> bytes:
     _check(path, content, n_bytes, file)
     assert content is not None
     return content
+
+
+def locate(dataset: str, name: str) -> Path:
+    """The path of a file that is in the folder which RFLVM_DATA names, or that was downloaded before.
+
+    Raises
+    ------
+    FileNotFoundError
+        When it is not there; the message says how to get it.
+    """
+    url, folder = SOURCES[dataset].files[name].url, _folder(None)
+    if folder is not None:
+        path, advice = Path(folder, dataset, name), _advice(dataset, name, named=True)
+    elif url is None:
+        raise FileNotFoundError(f"{name} is not downloaded: {_advice(dataset, name, named=False)}")
+    else:
+        _require_pooch(dataset, name, url)
+        path, advice = _cache(dataset) / name, f"rflvm.datasets.load_{dataset}() downloads it from {url}"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not there: {advice}")
+    return path
+
+
+def _folder(data_home: str | os.PathLike | None) -> str | os.PathLike | None:
+    return data_home if data_home is not None else os.environ.get(FOLDER) or None
 
 
 def _check(path: Path, content: bytes | None, n_bytes: int, file: File) -> None:
@@ -74,12 +99,24 @@ def _advice(dataset: str, name: str, named: bool) -> str:
 
 def _download(dataset: str, name: str, url: str, sha256: str) -> Path:
     """The path of a file in the cache of the user, downloaded if it is not there."""
+    _require_pooch(dataset, name, url)
+    import pooch
+
+    return Path(pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=name, path=_cache(dataset)))
+
+
+def _require_pooch(dataset: str, name: str, url: str) -> None:
     try:
-        import pooch
+        import pooch  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"downloading {name} needs pooch: pip install 'rflvm[datasets]', or put {url} at "
             f"<folder>/{dataset}/{name} and name the folder by data_home= or {FOLDER}"
         ) from error
-    folder = Path(pooch.os_cache("rflvm")) / dataset
-    return Path(pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=name, path=folder))
+
+
+def _cache(dataset: str) -> Path:
+    """Where downloads go."""
+    import pooch
+
+    return Path(pooch.os_cache("rflvm")) / dataset

@@ -26,6 +26,7 @@ class Source(NamedTuple):
     terms: str
     citation: str
     files: dict[str, File]
+    shape: tuple[int, int]  # rows and columns of the table that the loader makes by default
     obtain: str = ""  # how to get the files that are not downloaded
 
     def describe(self, about: str) -> str:
@@ -44,6 +45,7 @@ _MNIST = "https://storage.googleapis.com/cvdf-datasets/mnist/"
 
 SOURCES = {
     "bridges": Source(
+        shape=(214, 4),
         origin="New York City Department of Transportation, Bicycle Counts for East River Bridges, NYC Open Data "
         "gua4-p9wg, as downloaded in 2018.",
         terms="New York City Open Data Terms of Use.",
@@ -61,6 +63,7 @@ SOURCES = {
         },
     ),
     "cifar10": Source(
+        shape=(2000, 400),
         origin="CIFAR-10, https://www.cs.toronto.edu/~kriz/cifar.html, as the lossless PNG sheets of ConvNetJS: the "
         "first 4000 training and the first 1000 test images.",
         terms="No licence is stated; the authors ask for a citation.",
@@ -99,6 +102,7 @@ SOURCES = {
         },
     ),
     "congress109": Source(
+        shape=(529, 1000),
         origin="Phrase counts of Gentzkow and Shapiro, published with the code of the RFLVM paper.",
         terms="No licence is stated; the same table comes with the R package textir.",
         citation="M. Gentzkow and J. M. Shapiro, What drives media slant? Evidence from U.S. daily newspapers, "
@@ -117,6 +121,7 @@ SOURCES = {
         },
     ),
     "hippocampus": Source(
+        shape=(858, 30),
         origin="Recordings analysed by Wu et al. (2017), most probably CRCNS hc-6 (Karlsson, Carr and Frank), "
         "https://crcns.org/data-sets/hc/hc-6, binned.",
         terms="Restricted: whoever publishes with hc-6 is asked to list the collector of the data and Dr. Frank as "
@@ -130,6 +135,7 @@ SOURCES = {
         "https://github.com/michaelzhang01/bayesian-rflvm",
     ),
     "mnist": Source(
+        shape=(1000, 784),
         origin="MNIST, training set, in its original files.",
         terms="Creative Commons Attribution-ShareAlike 3.0.",
         citation="Y. LeCun, L. Bottou, Y. Bengio and P. Haffner, Gradient-based learning applied to document "
@@ -150,6 +156,7 @@ SOURCES = {
         },
     ),
     "montreal": Source(
+        shape=(319, 17),
         origin="Ville de Montréal, Comptage des vélos sur les pistes cyclables 2015, "
         "https://donnees.montreal.ca/dataset/velos-comptage.",
         terms="Creative Commons Attribution 4.0.",
@@ -167,6 +174,7 @@ SOURCES = {
         },
     ),
     "newsgroups": Source(
+        shape=(2752, 183),
         origin="20 Newsgroups, version 'bydate' (K. Lang; J. Rennie, http://qwone.com/~jason/20Newsgroups/), three "
         "groups, from a copy that differs from the official archive in a few non-ASCII characters.",
         terms="Posts to public newsgroups, handed on for research; no licence is stated.",
@@ -182,6 +190,7 @@ SOURCES = {
         "tar czf 20news-bydate-3class.tar.gz 20news-bydate-*/{alt.atheism,comp.sys.mac.hardware,sci.med}",
     ),
     "spam": Source(
+        shape=(5480, 214),
         origin="SMS Spam Collection v.1, https://archive.ics.uci.edu/dataset/228/sms+spam+collection.",
         terms="Free of charge; copyright is with the authors, there is no warranty, and a citation is asked for.",
         citation="T. A. Almeida, J. M. Gómez Hidalgo and A. Yamakami, Contributions to the study of SMS spam "
@@ -195,6 +204,7 @@ SOURCES = {
         },
     ),
     "yale": Source(
+        shape=(165, 1024),
         origin="Yale Face Database, http://vision.ucsd.edu/content/yale-face-database, in the 32 x 32 crop of D. Cai.",
         terms="Restricted: free for research, which must acknowledge the Yale Face Database and cite Belhumeur "
         "et al. (1997). Without permission from Yale its images must not become part of a larger database that is then "

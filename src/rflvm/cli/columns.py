@@ -1,0 +1,133 @@
+"""Which column of a file is what: row labels, classes, the offset, cells of the table."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..io import FileError
+
+MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")  # whatever their case
+LABELS = "row"
+
+
+class Wanted(NamedTuple):
+    """What the user asks for. Columns are named, or numbered from 1."""
+
+    labels: str | None = None
+    classes: tuple[str, ...] = ()
+    offset: str | None = None
+    ignored: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    layer: str | None = None
+    known: tuple[str, ...] | None = None  # the columns of a fitted model, which are then all that is read
+
+    @property
+    def marks(self) -> frozenset[str]:
+        """Missing-value marks, in lower case."""
+        return frozenset((*MISSING, *(mark.strip().lower() for mark in self.missing)))
+
+    @property
+    def marked(self) -> list[float]:
+        """Those of the user that are numbers."""
+        numbers = []
+        for mark in self.missing:
+            with contextlib.suppress(ValueError):
+                numbers.append(float(mark))
+        return numbers
+
+
+class Roles(NamedTuple):
+    """Positions of columns by what they are for."""
+
+    labels: int | None
+    classes: dict[str, int]
+    offset: int | None
+    cells: list[int]
+    notes: list[str]
+
+
+def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Wanted, why_labels: str = "") -> Roles:
+    """What each column of a file is for.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    names : sequence of str or None
+        The header.
+    n_columns : int
+        How many there are.
+    wanted : Wanted
+        The user's wishes.
+    why_labels : str
+        Why the first column looks like row labels, empty if it does not.
+    """
+    notes = []
+    labels = None if wanted.labels is None else find(path, names, n_columns, wanted.labels)
+    classes = {name: find(path, names, n_columns, name) for name in wanted.classes}
+    offset = None if wanted.offset is None else find(path, names, n_columns, wanted.offset)
+    used = {*classes.values(), *(find(path, names, n_columns, name) for name in wanted.ignored)}
+    used |= {position for position in (labels, offset) if position is not None}
+    known = wanted.known if names is not None else None
+    if labels is None and why_labels and 0 not in used and not (known and names and names[0] in known):
+        labels = 0
+        used.add(0)
+        notes.append(f"{path.name}: the first column is taken as row labels ({why_labels})")
+    if known is not None and names is not None:
+        absent = [name for name in known if name not in names]
+        if absent:
+            raise FileError(
+                f"{path} has no column {absent[0]!r}{_and_more(len(absent) - 1)}, which the model was fitted to; its "
+                f"columns: {listed(names)}"
+            )
+        cells = [names.index(name) for name in known]
+        others = [names[j] for j in range(n_columns) if j not in used and names[j] not in known]
+        if others:
+            notes.append(f"{path.name}: left out, because the model was not fitted to them: {listed(others)}")
+    else:
+        cells = [j for j in range(n_columns) if j not in used]
+    if not cells:
+        hint = "; columns are separated by comma, semicolon or tab" if n_columns == 1 else ""
+        raise FileError(f"{path} has no column of numbers: all are labels, classes, offset or ignored{hint}")
+    if names is not None:
+        _check_names(path, names, cells)
+    return Roles(labels, classes, offset, cells, notes)
+
+
+def find(path: Path, names: Sequence[str] | None, n_columns: int, column: str) -> int:
+    """The position of a column that the user has named or numbered."""
+    if names is not None and column in names:
+        return names.index(column)
+    if column.isdecimal() and 1 <= int(column) <= n_columns:
+        return int(column) - 1
+    if names is None:
+        raise FileError(f"{path} has no column {column!r}: it has no names, give a number from 1 to {n_columns}")
+    close = difflib.get_close_matches(column, names, 1)
+    hint = f"; did you mean {close[0]!r}?" if close else f"; its columns: {listed(names)}"
+    raise FileError(f"{path} has no column {column!r}{hint}")
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, for a message."""
+    return ", ".join(map(repr, names[:6])) + f", ... ({len(names)} in all)" * (len(names) > 6)
+
+
+def _check_names(path: Path, names: Sequence[str], cells: list[int]) -> None:
+    seen: dict[str, int] = {}
+    for j in cells:
+        if not names[j]:
+            raise FileError(f"{path}: column {j + 1} has no name: give it one, or leave it out by --ignore {j + 1}")
+        if names[j] in seen:
+            raise FileError(
+                f"{path}: columns {seen[names[j]] + 1} and {j + 1} are both called {names[j]!r}: rename one, or leave "
+                f"it out by --ignore {j + 1}"
+            )
+        seen[names[j]] = j
+
+
+def _and_more(n: int) -> str:
+    return f" (and {n} more)" if n > 0 else ""

@@ -1,0 +1,105 @@
+"""``rflvm compare``: which of two fits predicts better, and whether the difference is more than noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ..io import FileError
+from . import messages
+from .columns import Wanted
+from .options import table_options
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..estimator import RFLVM
+
+NOISE = 2  # standard errors
+
+
+class Score(NamedTuple):
+    """Log predictive densities of one model, of rows or cells."""
+
+    model: str
+    each: Any  # array
+
+
+@click.command("compare", short_help="Say which of two fits predicts better.")
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.argument("table", metavar="[HELD-OUT]", required=False)
+@table_options
+def command(a: str, b: str, table: str | None, wanted: Wanted) -> None:
+    """Compare the fits A and B (folders of runs or model.npz files).
+
+    By the log predictive density of the rows of HELD-OUT, a table of rows that neither has seen; or, without one, of
+    left-out cells of the table that both were fitted to, by Pareto-smoothed importance sampling (PSIS-LOO). Higher is
+    better. A difference below two standard errors is called noise.
+
+    \b
+    Examples:
+      rflvm compare run2/ run3/ held-out.csv
+      rflvm compare run2/ run3/
+    """
+    from . import models
+
+    fits = {name: models.load(name) for name in (a, b)}
+    if len(fits) < 2:
+        raise click.UsageError(f"A and B are the same run ({a})", click.get_current_context())
+    if len({fit.likelihood_.name == "multinomial" for fit in fits.values()}) > 1:
+        raise FileError("a multinomial fit takes the totals of rows as given: compare it with another multinomial one")
+    with messages.hearing():
+        if table is None:
+            scores = _left_out_cells(fits)
+            what = f"{len(scores[0].each)} left-out cells (PSIS-LOO)"
+        else:
+            scores = [Score(name, _held_out_rows(fit, table, wanted)) for name, fit in fits.items()]
+            what = f"{len(scores[0].each)} held-out rows of {table}"
+    click.echo(f"log predictive density of {what}")
+    click.echo("\n".join(_page(*scores)))
+
+
+def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted) -> np.ndarray:
+    from . import reading
+
+    rows = reading.read_rows(table, wanted, fit)
+    try:
+        return fit.score_samples(rows.frame(), offset=rows.offset)
+    except (TypeError, ValueError) as error:
+        raise rows.refusal(error) from error
+
+
+def _left_out_cells(fits: dict[str, RFLVM]) -> list[Score]:
+    import numpy as np
+
+    first, second = (fit._values for fit in fits.values())
+    if not np.array_equal(first, second, equal_nan=True):
+        raise FileError(
+            f"the two were fitted to different tables ({_shape(first)} and {_shape(second)}), of which left-out cells "
+            "cannot be compared: give a table of held-out rows"
+        )
+    return [Score(name, np.asarray(fit.loo().elpd_i).ravel()) for name, fit in fits.items()]
+
+
+def _page(a: Score, b: Score) -> list[str]:
+    """A small table and a verdict."""
+    import numpy as np
+
+    n = len(a.each)
+    error = lambda each: float(np.sqrt(n) * np.std(each, ddof=1)) if n > 1 else float("nan")  # noqa: E731
+    width = max(len(a.model), len(b.model), 5)
+    lines = [f"{'':{width}}{'total':>14}{'standard error':>18}"]
+    lines += [f"{score.model:{width}}{score.each.sum():14.1f}{error(score.each):18.1f}" for score in (a, b)]
+    difference = a.each - b.each
+    total, spread = float(difference.sum()), error(difference)
+    lines += [f"{'A - B':{width}}{total:14.1f}{spread:18.1f}", ""]
+    if not abs(total) > NOISE * spread > 0:
+        return [*lines, f"The difference is within the noise: less than {NOISE} standard errors."]
+    better = a.model if total > 0 else b.model
+    return [*lines, f"{better} predicts better: the difference is {abs(total) / spread:.1f} standard errors."]
+
+
+def _shape(values: np.ndarray) -> str:
+    return f"{values.shape[0]} x {values.shape[1]}"

@@ -1,0 +1,320 @@
+"""``rflvm fit``: a table in, a folder with the fitted model and all that follows from it out."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ..io import FileError
+from . import messages
+from .columns import Wanted
+from .folder import Folder
+from .options import table_options
+
+if TYPE_CHECKING:
+    from ..estimator import RFLVM
+    from .table import FileTable
+
+FILES = ("model.npz", "latent.csv", "posterior.nc", "report.html", "log.json")
+LIKELIHOODS = ("auto", "gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
+SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
+
+
+class ImageShape(click.ParamType):
+    """Height and width, as in 28x28."""
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Two numbers from text."""
+        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
+        if not found:
+            self.fail(f"{value!r} is not height x width, such as 28x28", param, ctx)
+        return int(found[1]), int(found[2])
+
+
+def _even(context: click.Context, parameter: click.Parameter, value: int) -> int:
+    if value % 2:
+        raise click.BadParameter(f"{value} is odd, and features come in pairs (cosine and sine): give {value + 1}")
+    return value
+
+
+@click.command("fit")
+@click.argument("table", metavar="TABLE")
+@click.option("--out", required=True, metavar="FOLDER", help="Where to write; made if it is not there.")
+@click.option(
+    "--likelihood",
+    metavar="NAME",
+    default="auto",
+    type=click.Choice(LIKELIHOODS),
+    help="The kind of data: " + ", ".join(LIKELIHOODS[1:]) + "; or auto, which looks at the cells and says "
+    "what it chose.",
+)
+@click.option("--components", metavar="N", default=2, type=click.IntRange(1), help="Latent dimensions.")
+@click.option(
+    "--features",
+    metavar="N",
+    default=100,
+    type=click.IntRange(2),
+    callback=_even,
+    help="Random features, an even number; more for very wiggly functions.",
+)
+@click.option(
+    "--inference",
+    default="gibbs",
+    type=click.Choice(["gibbs", "map"]),
+    help="Draw from the posterior, or find its maximum.",
+)
+@click.option("--quick", is_flag=True, help="The same as --inference map: for a first look, or a large table.")
+@click.option(
+    "--kernel",
+    default="learned",
+    type=click.Choice(["learned", "rbf"]),
+    help="Learn the smoothness of the functions, or assume one scale.",
+)
+@click.option("--samples", metavar="N", default=200, type=click.IntRange(1), help="Sweeps after burn-in.")
+@click.option("--burnin", metavar="N", default=200, type=click.IntRange(0), help="Sweeps of burn-in.")
+@click.option("--chains", metavar="N", default=2, type=click.IntRange(1), help="Independent chains.")
+@click.option(
+    "--seed", metavar="N", default=0, type=click.IntRange(0, 2**31 - 1), help="The same seed gives the same draws."
+)
+@table_options
+@click.option(
+    "--image-shape", type=ImageShape(), metavar="HxW", help="Columns are pixels, row by row: draw images in the report."
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="Go on with the run in --out, to the same draws as if nothing had "
+    "happened; --samples may be larger than it was.",
+)
+@click.option("--force", is_flag=True, help="Delete the run in --out first.")
+@click.option("--progress/--no-progress", default=None, help="Show progress; by default on a terminal only.")
+def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, force: bool, **options: Any) -> None:
+    """Fit a model to TABLE and write a folder.
+
+    Rows are what you want a picture of. A first line with text is the header; a first column without a name, or with
+    text, has the names of the rows.
+
+    \b
+    The folder gets
+      report.html   the picture, the diagnostics, an explorer: look at this first
+      latent.csv    position and standard deviation of every row
+      model.npz     the model, for rflvm transform, impute, sample and Python
+      posterior.nc  all draws, for ArviZ
+      log.json      settings, versions, what auto chose and why, convergence
+      checkpoint/   the draws so far, for --resume; may be deleted when all is done
+
+    \b
+    Examples:
+      rflvm fit counts.csv --out run/
+      rflvm fit counts.csv --out run/ --quick --classes party
+      rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
+      rflvm fit digits.npy --out digits/ --image-shape 28x28
+      rflvm fit cells.h5ad --out cells/ --layer counts --classes cell_type
+      rflvm fit counts.csv --out run/ --resume            after Ctrl-C
+    """
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    given = {name for name in context.params if context.get_parameter_source(name) is typed}
+    if quick and "inference" in given and options["inference"] == "gibbs":
+        raise click.UsageError("--quick means --inference map: leave out one of the two", context)
+    inference = "map" if quick else options["inference"]
+    for name, option in SAMPLING.items():
+        if inference == "map" and name in given:
+            raise click.UsageError(f"{option} is for sampling, and --quick or --inference map does not sample", context)
+    if resume and force:
+        raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
+    folder = Folder(out, FILES, resume=resume, force=force)
+    _fit(table, folder, wanted, inference, resume, options)
+
+
+def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool, options: dict[str, Any]) -> None:
+    from ..estimator import RFLVM
+    from . import reading
+
+    started = time.time()
+    table = reading.read(path, wanted)
+    model = RFLVM(
+        n_components=options["components"],
+        likelihood=options["likelihood"],
+        n_features=options["features"],
+        inference=inference,
+        kernel=options["kernel"],
+        n_samples=options["samples"],
+        n_burnin=options["burnin"],
+        n_chains=options["chains"],
+        random_state=options["seed"],
+        progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
+    )
+    _check(table, model, options["image_shape"])
+    for text in table.notes:
+        messages.note(text)
+    checkpoint = folder.checkpoint if inference == "gibbs" else None
+    with folder, messages.hearing() as heard:
+        try:
+            model.fit(table.frame(), offset=table.offset, checkpoint=checkpoint)
+            seconds = time.time() - started
+            left_out = _write(model, table, folder.new, options["image_shape"])
+            heard.warnings.extend(left_out)
+            log = _log(model, table, started, seconds, resume, heard)
+            (folder.new / "log.json").write_text(log, encoding="utf-8")
+            files = folder.publish()
+        except KeyboardInterrupt:
+            _interrupted(folder, None)
+        except OSError as error:
+            if not folder.has_checkpoint:
+                raise
+            error.filename = error.filename or str(folder.path)
+            text = f"{messages.describe(error)}; the draws so far are kept, then go on with --resume"
+            raise FileError(text) from error
+    if model.convergence_ == "interrupted":
+        _interrupted(folder, model)
+    _summary(model, files, seconds)
+
+
+def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) -> None:
+    """Refuse, before anything is written, what cannot be fitted."""
+    from .. import likelihoods, validation
+
+    # What auto chooses takes all finite numbers, as the Gaussian family does.
+    family = likelihoods.Gaussian() if model.likelihood == "auto" else likelihoods.get(model.likelihood)
+    try:
+        validation.check_table(table.values, family, None, table.offset, model.n_components)
+    except (TypeError, ValueError) as error:
+        raise table.refusal(error) from error
+    J = table.values.shape[1]
+    if image_shape is not None and math.prod(image_shape) != J:
+        height, width = image_shape
+        raise click.UsageError(
+            f"--image-shape {height}x{width} is {height * width} pixels, and {table.path} has {J} columns",
+            click.get_current_context(),
+        )
+
+
+def _write(model: RFLVM, table: FileTable, folder: Path, image_shape: tuple[int, int] | None) -> list[str]:
+    """All files but the log; what had to be left out, and why."""
+    from . import output
+
+    model.set_params(progress=False)
+    model.save(folder / "model.npz")
+    rows = output.latent_columns(table, model.embedding_, model.embedding_std_)
+    (folder / "latent.csv").write_text(output.delimited(*rows), encoding="utf-8")
+    left_out = []
+    for name, write in (("posterior.nc", _write_posterior), ("report.html", _write_report)):
+        try:
+            write(model, table, folder / name, image_shape)
+        except OSError:
+            raise
+        except Exception as error:  # the fit, which may have taken hours, is not lost for a picture of it
+            (folder / name).unlink(missing_ok=True)
+            left_out.append(f"{name} is left out: {messages.describe(error)}")
+            messages.warn(left_out[-1])
+    return left_out
+
+
+def _write_posterior(model: RFLVM, table: FileTable, path: Path, image_shape: tuple[int, int] | None) -> None:
+    try:
+        import h5netcdf  # noqa: F401
+        import xarray  # noqa: F401
+    except ImportError as error:
+        raise ImportError("it needs xarray and h5netcdf: pip install 'rflvm[diagnostics]'") from error
+    model.posterior_.to_netcdf(path, engine="h5netcdf")
+
+
+def _write_report(model: RFLVM, table: FileTable, path: Path, image_shape: tuple[int, int] | None) -> None:
+    from ..report import write_report  # pyright: ignore[reportMissingImports]
+
+    write_report(
+        model,
+        path,
+        row_labels=table.labels,
+        colours=table.classes or None,
+        image_shape=image_shape,
+        title=table.path.name,
+    )
+
+
+def _log(model: RFLVM, table: FileTable, started: float, seconds: float, resume: bool, heard: messages.Heard) -> str:
+    """What was done, with what, and what came out, as JSON."""
+    import datetime
+    import json
+    import platform
+    from importlib.metadata import version
+
+    import numpy as np
+
+    from .. import diagnostics
+
+    finite = lambda value: value if math.isfinite(value) else None  # noqa: E731
+    run = model.draws_.run
+    about = {
+        "command": _command(),
+        "status": "interrupted" if model.convergence_ == "interrupted" else "finished",
+        "started": datetime.datetime.fromtimestamp(started, datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "resumed": resume,
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("rflvm", "jax", "numpy", "scipy", "scikit-learn")},
+        "table": {
+            "path": str(table.path.absolute()),
+            "rows": table.values.shape[0],
+            "columns": table.values.shape[1],
+            "missing": float(np.isnan(table.values).mean()),
+            "offset": table.offset is not None,
+            "classes": list(table.classes),
+            "notes": table.notes,
+        },
+        "settings": {name: value for name, value in model.get_params().items() if name not in ("prior", "progress")},
+        "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
+        "convergence": model.convergence_,
+        "iterations": model.n_iter_,
+        "diagnostics": [
+            {"quantity": q.name, "rhat": finite(q.rhat), "effective_draws": finite(q.ess), "converged": q.converged}
+            for q in model.diagnostics_
+        ],
+        "acceptance": {} if run is None else diagnostics.acceptance_rates(model.draws_.info),
+        "notes": heard.notes,
+        "warnings": heard.warnings,
+    }
+    return json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _command(*more: str) -> str:
+    """The command that is running, or one like it."""
+    words = [word for word in click.get_current_context().obj if not (more and word in ("--force", "--resume"))]
+    return shlex.join(["rflvm", *words, *more])
+
+
+def _interrupted(folder: Folder, model: RFLVM | None) -> NoReturn:
+    """Say what is kept and how to go on, and exit."""
+    again = f"go on with: {_command('--resume')}"
+    if model is not None and model.draws_.run is not None:
+        n, n_sweeps = model.draws_.n_draws, model.n_iter_
+        kept = f"interrupted after {n_sweeps} sweeps: {folder.path / 'model.npz'} has {n} draws of each chain; {again}"
+    elif model is not None:
+        kept = f"interrupted: {folder.path / 'model.npz'} has the best positions so far; to begin anew give --force"
+    elif folder.has_checkpoint:
+        kept = f"interrupted: what was done so far is in {folder.checkpoint}; {again}"
+    else:
+        kept = "interrupted: nothing was written"
+    messages.note(kept)
+    raise click.exceptions.Exit(130)
+
+
+def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
+    N, J = model._values.shape
+    click.echo(f"{N} rows x {J} columns, {model.likelihood_.name} ({model.likelihood_reason_})")
+    run = model.draws_.run
+    n_chains = len(model.draws_["X"])
+    chains = f"{model.n_iter_} sweeps of {n_chains} chain{'s' * (n_chains > 1)}"
+    done = f"{model.n_iter_} iterations" if run is None else chains
+    click.echo(f"{model.convergence_} after {done}, {seconds:.0f} s")
+    click.echo(f"wrote {', '.join(map(str, files))}")

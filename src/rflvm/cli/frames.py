@@ -1,0 +1,115 @@
+"""Parquet and h5ad files, for which pandas with pyarrow, or anndata, must be installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import tables
+from ..io import FileError
+from .columns import LABELS, Wanted, assign
+from .table import FileTable
+
+
+def read_parquet(path: Path, wanted: Wanted) -> FileTable:
+    """Read a data frame. An index that is more than a count of the rows has the row labels."""
+    _require(path, "pandas", "pyarrow")
+    import pandas as pd
+
+    try:
+        frame = pd.read_parquet(path, engine="pyarrow")
+    except Exception as error:  # pyarrow has its own classes of errors
+        raise FileError(f"{path} is not a whole Parquet file ({error}): take another copy of it") from None
+    if 0 in frame.shape:
+        raise FileError(f"{path} has {frame.shape[0]} rows and {frame.shape[1]} columns: expected at least one of each")
+    counted = isinstance(frame.index, pd.RangeIndex)
+    if not counted:
+        frame = frame.reset_index(names=frame.index.name or "")
+    frame.columns = [str(name) for name in frame.columns]
+    names = list(frame.columns)
+    first = frame.iloc[:, 0]
+    why = "it is the index" if not counted else "it holds text" if first.dtype.kind not in "biuf" else ""
+    roles = assign(path, names, len(names), wanted, why)
+    text = lambda j: [str(value) for value in frame.iloc[:, j]]  # noqa: E731
+    cells = frame.iloc[:, roles.cells]
+    return FileTable(
+        path=path,
+        values=_cells(path, cells, wanted),
+        columns=tuple(cells.columns),
+        labels=None if roles.labels is None else text(roles.labels),
+        label_name=(roles.labels is not None and names[roles.labels]) or LABELS,
+        classes={name: text(j) for name, j in roles.classes.items()},
+        offset=None if roles.offset is None else _offset(path, frame.iloc[:, roles.offset]),
+        notes=roles.notes,
+    )
+
+
+def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
+    """Read a layer of an AnnData, or its X; classes and offset are columns of ``obs``, labels its index."""
+    _require(path, "anndata")
+    import anndata  # pyright: ignore[reportMissingImports]
+
+    try:
+        data = anndata.read_h5ad(path)
+    except Exception as error:  # h5py and anndata have many ways to stumble over a damaged file
+        raise FileError(f"{path} is not a whole h5ad file ({error}): take another copy of it") from None
+    try:
+        reading = tables.read(data, wanted.layer)
+    except (TypeError, ValueError) as error:
+        raise FileError(f"{path}: {str(error).replace('Y has', 'it has')}; --layer names a layer") from None
+    columns = [str(name) for name in data.var_names]
+    roles = assign(path, columns, len(columns), Wanted(ignored=wanted.ignored, known=wanted.known))
+    labels = data.obs_names if wanted.labels is None else _observed(path, data, wanted.labels)
+    offset = None if wanted.offset is None else _offset(path, _observed(path, data, wanted.offset))
+    return FileTable(
+        path=path,
+        values=np.where(np.isin(reading.values, wanted.marked), np.nan, reading.values)[:, roles.cells],
+        columns=tuple(columns[j] for j in roles.cells),
+        labels=[str(label) for label in labels],
+        label_name=wanted.labels or LABELS,
+        classes={name: [str(value) for value in _observed(path, data, name)] for name in wanted.classes},
+        offset=offset,
+        notes=roles.notes,
+    )
+
+
+def _require(path: Path, *packages: str) -> None:
+    absent = [package for package in packages if find_spec(package) is None]
+    if absent:
+        raise FileError(f"reading {path} needs {' and '.join(absent)}: pip install 'rflvm[files]'")
+
+
+def _cells(path: Path, frame: Any, wanted: Wanted) -> np.ndarray:
+    marks = wanted.marks
+    for j, name in enumerate(frame.columns):
+        column = frame.iloc[:, j]
+        if column.dtype.kind in "biuf":
+            continue
+        text = next((value for value in column if isinstance(value, str) and value.strip().lower() not in marks), None)
+        if text is not None:
+            raise FileError(
+                f"{path}, column {name!r}: {text!r} is not a number; if it marks a missing value give --missing "
+                f"{text}; if the column holds labels give --classes {name}"
+            )
+    numbers = frame.map(lambda value: np.nan if isinstance(value, str) else value)
+    try:
+        values = tables.read(numbers).values
+    except (TypeError, ValueError) as error:
+        raise FileError(f"{path}: {str(error).replace(' of Y', '')}; leave the column out by --ignore") from None
+    return np.where(np.isin(values, wanted.marked), np.nan, values)
+
+
+def _observed(path: Path, data: Any, name: str) -> Any:
+    if name not in data.obs:
+        raise FileError(f"{path} has no column {name!r} in obs; it has {', '.join(data.obs.columns) or 'none'}")
+    return data.obs[name]
+
+
+def _offset(path: Path, column: Any) -> np.ndarray:
+    try:
+        return tables.numeric("the offset", column.to_numpy(), 1)
+    except (TypeError, ValueError) as error:
+        raise FileError(f"{path}: {error}") from None

@@ -1,0 +1,65 @@
+"""A table from a file, whatever its format; the name says which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..io import FileError
+from . import arrays, delimited, frames, messages
+from .columns import Wanted
+from .table import FileTable
+
+READERS = {
+    ".csv": delimited.read,
+    ".tsv": delimited.read,
+    ".txt": delimited.read,
+    ".npy": arrays.read_npy,
+    ".npz": arrays.read_npz,
+    ".mtx": arrays.read_matrix_market,
+    ".parquet": frames.read_parquet,
+    ".h5ad": frames.read_h5ad,
+}
+PACKED = (".csv", ".tsv", ".txt", ".mtx")
+
+
+def read(path: str | Path, wanted: Wanted) -> FileTable:
+    """Read a table.
+
+    Raises
+    ------
+    FileError
+        When it is no table of numbers; the message says where and what to do.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    kind = Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
+    if kind not in READERS or (suffix == ".gz" and kind not in PACKED):
+        hint = " (save a spreadsheet as CSV)" if kind in (".xls", ".xlsx", ".ods") else ""
+        raise FileError(
+            f"{path}: the name does not say what kind of table this is: expected {', '.join(READERS)}, "
+            f"or {', '.join(f'{name}.gz' for name in PACKED)}{hint}"
+        )
+    if path.is_dir():
+        raise FileError(f"{path} is a folder: give the path of a table")
+    if wanted.layer is not None and kind not in (".h5ad", ".npz"):
+        raise FileError(f"{path} has no layers: --layer is for .h5ad and .npz files")
+    with path.open("rb"):  # what cannot be opened is refused in the same words for every format
+        pass
+    return READERS[kind](path, wanted)
+
+
+def read_rows(path: str | Path, wanted: Wanted, model: Any) -> FileTable:
+    """Read rows with the columns of a fitted model, in its order."""
+    names = getattr(model, "feature_names_in_", None)
+    table = read(path, wanted._replace(known=None if names is None else tuple(names)))
+    if table.values.shape[1] != model.n_features_in_:
+        raise FileError(
+            f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "
+            "name those that are not cells by --labels, --classes, --offset or --ignore"
+        )
+    for text in table.notes:
+        messages.note(text)
+    if table.offset is None and model._offset.any():
+        messages.warn("the model was fitted with an offset, and none is given (--offset): it is taken to be 0")
+    return table

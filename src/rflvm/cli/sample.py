@@ -1,0 +1,33 @@
+"""``rflvm sample``: new rows from a fitted model."""
+
+from __future__ import annotations
+
+import click
+
+from .options import force_option, model_argument, out_option
+
+
+@click.command("sample")
+@model_argument
+@click.option("-n", "n_rows", metavar="N", default=100, type=click.IntRange(1), help="How many rows.")
+@out_option
+@click.option(
+    "--seed", metavar="N", default=0, type=click.IntRange(0, 2**31 - 1), help="Another number gives other rows."
+)
+@force_option
+def command(model: str, n_rows: int, out: str, seed: int, force: bool) -> None:
+    """Simulate rows from MODEL, a model.npz or the folder of a run.
+
+    Positions come from their prior, and cells from the fitted functions there. A model with an offset is given 0.
+
+    \b
+    Examples:
+      rflvm sample run/model.npz -n 100 --out simulated.csv
+      rflvm sample run/ -n 5 --out -
+    """
+    from . import models, output
+
+    output.check(out, force)
+    fitted = models.load(model)
+    _, Y = fitted.sample(n_rows, random_state=seed)
+    output.write(out, output.column_names(fitted), Y.tolist())

@@ -1,0 +1,92 @@
+"""A table as it was in a file, in the form that ``rflvm.tables.read`` takes for a data frame."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..io import FileError
+from .columns import LABELS
+from .messages import in_options
+
+
+@dataclass
+class FileTable:
+    """What was read.
+
+    Attributes
+    ----------
+    values : ndarray (N, J)
+        NaN where missing.
+    columns, labels
+        Names of the columns and of the rows, None if there are none.
+    label_name : str
+        What the column of labels is called.
+    classes : dict
+        The class columns, as text.
+    offset : ndarray (N,) or None
+        The offset column.
+    lines : list of int or None
+        The line on which each row is.
+    notes : list of str
+        What was taken for granted.
+    """
+
+    path: Path
+    values: np.ndarray
+    columns: tuple[str, ...] | None = None
+    labels: list[str] | None = None
+    label_name: str = LABELS
+    classes: dict[str, list[str]] = field(default_factory=dict)
+    offset: np.ndarray | None = None
+    lines: list[int] | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def frame(self) -> Any:
+        """The table for ``RFLVM``."""
+        return _Frame(self.values, self.columns or (), None if self.labels is None else np.array(self.labels, object))
+
+    def row_names(self) -> list[str]:
+        """Labels, or numbers from 1."""
+        return [str(n + 1) for n in range(len(self.values))] if self.labels is None else self.labels
+
+    def row(self, n: int) -> str:
+        """Where a row is, for a message."""
+        return f"row {n + 1}" if self.lines is None else f"line {self.lines[n]}"
+
+    def column(self, j: int) -> str:
+        """Which column, for a message."""
+        return f"column {j + 1}" if self.columns is None else f"column {self.columns[j]!r}"
+
+    def refusal(self, error: Exception) -> FileError:
+        """What the library says of cells, rows and columns by their positions, in terms of the file."""
+        text = re.sub(r"Y\[(\d+), (\d+)\]", lambda m: f"{self.row(int(m[1]))}, {self.column(int(m[2]))}", str(error))
+        text = re.sub(r"\brow (\d+)( of Y)?(?= has| is)", lambda m: self.row(int(m[1])), text)
+        text = re.sub(r"\bcolumn (\d+) of Y", lambda m: self.column(int(m[1])), text)
+        text = text.replace("Y has", "the table has").replace("; drop it", "; leave it out")
+        return FileError(f"{self.path}: {in_options(text)}")
+
+
+@dataclass
+class _Frame:
+    values: np.ndarray
+    columns: tuple[str, ...]
+    index: np.ndarray | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def dtypes(self) -> list[np.dtype]:
+        return [self.values.dtype]
+
+    def to_numpy(self) -> np.ndarray:
+        return self.values
+
+    def get_columns(self) -> list[np.ndarray]:
+        return list(self.values.T)

@@ -1,0 +1,40 @@
+"""``rflvm transform``: positions of new rows."""
+
+from __future__ import annotations
+
+import click
+
+from . import messages
+from .columns import Wanted
+from .options import force_option, model_argument, out_option, table_options
+
+
+@click.command("transform")
+@model_argument
+@click.argument("table", metavar="TABLE")
+@out_option
+@table_options
+@force_option
+def command(model: str, table: str, out: str, wanted: Wanted, force: bool) -> None:
+    """Place the rows of TABLE in the picture of MODEL.
+
+    MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit; others are left out. Every row
+    is placed on its own: its position does not depend on the others. Written are the position of each row and its
+    standard deviations.
+
+    \b
+    Examples:
+      rflvm transform run/model.npz new.csv --out new_latent.csv
+      rflvm transform run/ new.csv --out - | head
+    """
+    from . import models, output, reading
+
+    output.check(out, force)
+    fitted = models.load(model)
+    rows = reading.read_rows(table, wanted, fitted)
+    with messages.hearing():
+        try:
+            X, std = fitted.transform(rows.frame(), offset=rows.offset, return_std=True)
+        except (TypeError, ValueError) as error:
+            raise rows.refusal(error) from error
+    output.write(out, *output.latent_columns(rows, X, std))

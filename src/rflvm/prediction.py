@@ -323,16 +323,23 @@ def draw_rows(
 
 
 @functools.partial(jax.jit, static_argnames="model")
-def decode(
+def responses(
     X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
-) -> Float[Array, "B K"]:
-    """E[y | x], averaged over members."""
+) -> Float[Array, "S B K"]:
+    """E[y | x] under each member."""
 
     def under(member):
         W, beta, theta = member
         return respond(features(X, W) @ beta + offset[:, None], theta, trials, model)
 
-    return lax.map(under, (members.W, members.beta, members.theta)).mean(axis=0)
+    return lax.map(under, (members.W, members.beta, members.theta))
+
+
+def decode(
+    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
+) -> Float[Array, "B K"]:
+    """E[y | x], averaged over members."""
+    return responses(X, offset, trials, members, model).mean(axis=0)
 
 
 @functools.partial(jax.jit, static_argnames="model")

@@ -1,0 +1,12 @@
+"""Figures of a fitted ``RFLVM``: each function draws on one matplotlib axes and returns it.
+
+They need matplotlib (``pip install 'rflvm[plots]'``), which is imported when a figure is drawn. Nothing is shown and no
+setting of matplotlib is changed.
+"""
+
+from .cells import predictions, tuning
+from .chains import ranks, trace
+from .kernels import kernel, spectrum
+from .latent import density, images, latent
+
+__all__ = ["density", "images", "kernel", "latent", "predictions", "ranks", "spectrum", "trace", "tuning"]

@@ -1,0 +1,35 @@
+"""Axes to draw on: the given ones, or those of a new figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SIZE = (5.6, 4.2)
+
+
+def matplotlib(what: str = "a figure") -> Any:
+    """The package, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise ImportError(f"{what} needs matplotlib: pip install 'rflvm[plots]'") from error
+    return matplotlib
+
+
+def axes(ax: Any) -> Any:
+    """The axes, or new ones."""
+    if ax is not None:
+        return ax
+    return matplotlib().pyplot.subplots(figsize=SIZE, layout="constrained")[1]
+
+
+def dimension(d: int) -> str:
+    """The name of a latent dimension, counted from 0."""
+    return f"$x_{{{d + 1}}}$"
+
+
+def name_dimensions(ax: Any, first: int, second: int) -> None:
+    """Labels of a latent plane, with the same scale on both axes."""
+    ax.set_xlabel(dimension(first))
+    ax.set_ylabel(dimension(second), rotation=0, labelpad=10)
+    ax.set_aspect("equal", adjustable="datalim")

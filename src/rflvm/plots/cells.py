@@ -1,0 +1,191 @@
+"""Columns and cells: what a column does over the latent space, and what was predicted against what was observed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import likelihoods
+from ..estimator import RFLVM
+from ..summaries import (
+    check_plane,
+    column_names,
+    expected,
+    expected_by_member,
+    find_column,
+    predictors_by_member,
+    trials_per_cell,
+)
+from ..validation import check_choice, check_integer
+from .axes import axes, dimension, name_dimensions
+from .colours import COLOURS
+
+MARGIN = 0.08
+MOST_ROWS = 60
+
+
+def tuning(
+    model: RFLVM,
+    column: int | str,
+    *,
+    scale: Literal["mean", "predictor"] = "mean",
+    dimensions: tuple[int, int] = (0, 1),
+    n_grid: int = 60,
+    ax: Any = None,
+) -> Any:
+    """What a column does over the latent space: E[y_j | x], or f_j(x), with the rows on it.
+
+    Two dimensions are drawn as filled contours (with more, the plane of two of them, the others at 0), one as a curve
+    with its 90 % band over draws. Colours span what the function does at the rows; far from them it is unknown. On the
+    scale of the mean the rows have the colour, or height, of what was observed.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted.
+    column : int or str
+        Which column of the table.
+    scale : {"mean", "predictor"}
+        E[y_j | x], or the linear predictor f_j.
+    dimensions : (int, int)
+        The latent dimensions on the axes, from 0.
+    n_grid : int
+        Points along each axis.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(model)
+    j = find_column(model, column)
+    check_choice("scale", scale, ("mean", "predictor"))
+    if scale == "predictor" and j >= model._members.beta.shape[2]:
+        raise ValueError(f'the last category of multinomial rows, column {j}, has no predictor: use scale="mean"')
+    name = column_names(model)[j]
+    title = f"E[y | x], {_short(name)}" if scale == "mean" else f"f(x), {_short(name)}"
+    observed = model._values[:, j] if scale == "mean" else None
+    if model.n_components == 1:
+        return _curve(model, j, scale, title, observed, n_grid, axes(ax))
+    first, second = check_plane(model, dimensions)
+    points = model.embedding_[:, [first, second]]
+    sides = [_range(points[:, d], n_grid) for d in (0, 1)]
+    plane = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    X = np.zeros((len(plane), model.n_components))
+    X[:, [first, second]] = plane
+
+    def function(X: np.ndarray) -> np.ndarray:
+        return expected(model, X)[:, j] if scale == "mean" else predictors_by_member(model, X)[..., j].mean(axis=0)
+
+    values, at_rows = function(X).reshape(n_grid, n_grid), function(model.embedding_)
+    levels = np.linspace(at_rows.min(), at_rows.max(), 13)
+    levels = levels if levels[-1] > levels[0] else levels[0] + np.linspace(-0.5, 0.5, 13)
+    ax = axes(ax)
+    drawn = ax.contourf(*sides, values, levels=levels, cmap="viridis", extend="both")
+    dots = {"s": float(np.clip(4000 / len(points), 6, 22)), "linewidths": 0.5, "edgecolors": "white"}
+    if observed is None:
+        ax.scatter(*points.T, color="none", **dots)
+    else:
+        seen = ~np.isnan(observed)
+        ax.scatter(*points[~seen].T, color="none", **dots)
+        ax.scatter(*points[seen].T, c=observed[seen], cmap=drawn.cmap, norm=drawn.norm, **dots)
+    ax.figure.colorbar(drawn, ax=ax, label=title, shrink=0.85, pad=0.02)
+    name_dimensions(ax, first, second)
+    ax.set_xlim(sides[0][0], sides[0][-1])
+    ax.set_ylim(sides[1][0], sides[1][-1])
+    ax.set_aspect("equal", adjustable="box")
+    return ax
+
+
+def _curve(model: RFLVM, j: int, scale: str, title: str, observed: np.ndarray | None, n_grid: int, ax: Any) -> Any:
+    x = _range(model.embedding_[:, 0], max(n_grid, 120))
+    by_member = expected_by_member if scale == "mean" else predictors_by_member
+    values = by_member(model, x[:, None])[..., j]
+    lower, upper = np.quantile(values, [0.05, 0.95], axis=0)
+    if observed is not None:
+        ax.scatter(model.embedding_[:, 0], observed, s=10, color=COLOURS[1], lw=0, alpha=0.8, label="observed")
+    ax.fill_between(x, lower, upper, color=COLOURS[0], alpha=0.25, lw=0)
+    ax.plot(x, values.mean(axis=0), color=COLOURS[0], lw=1.8, label="model")
+    ax.set_xlim(x[0], x[-1])
+    ax.set_xlabel(dimension(0))
+    ax.set_ylabel(title)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
+    return ax
+
+
+def _range(positions: np.ndarray, n: int) -> np.ndarray:
+    margin = MARGIN * np.ptp(positions) or 1.0
+    return np.linspace(positions.min() - margin, positions.max() + margin, n)
+
+
+def _short(name: str) -> str:
+    """A name that fits a label; dollar signs would be read as mathematics."""
+    name = name if len(name) <= 24 else name[:23] + "…"
+    return name.replace("$", r"\$")
+
+
+def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_state: int = 0, ax: Any = None) -> Any:
+    """Observed cells against what the model predicts for them, with intervals.
+
+    Each cell is predicted given all observed cells of its row, itself included: this shows whether the family and its
+    noise fit the table, not how well gaps would be filled. Counts are on a square-root scale.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted.
+    n_cells : int
+        How many observed cells, chosen at random among those of at most 60 rows.
+    level : float
+        Probability of the intervals.
+    random_state : int
+        Another number gives other cells.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(model)
+    n_cells = check_integer("n_cells", n_cells, 1)
+    rng = np.random.default_rng(random_state)
+    rows = np.sort(rng.permutation(len(model._values))[:MOST_ROWS])
+    values, trials = model._values[rows], trials_per_cell(model)
+    parts = model.predict_intervals(
+        values, level, offset=model._offset[rows], trials=None if trials is None else trials[rows]
+    )
+    n, j = np.nonzero(~np.isnan(values))
+    some = rng.permutation(len(n))[:n_cells]
+    y, (mean, lower, upper) = values[n[some], j[some]], (part[n[some], j[some]] for part in parts)
+    inside = (lower <= y) & (y <= upper)
+    ax = axes(ax)
+    for chosen, colour, words in ((inside, COLOURS[0], "within"), (~inside, COLOURS[4], "outside")):
+        ax.vlines(mean[chosen], lower[chosen], upper[chosen], color=colour, lw=0.8, alpha=0.45)
+        ax.scatter(mean[chosen], y[chosen], s=10, color=colour, lw=0, label=f"{words}: {chosen.mean():.0%}", zorder=3)
+    if not isinstance(model.likelihood_, likelihoods.Gaussian | likelihoods.Custom):
+        _square_root_scale(ax, float(max(mean.max(), upper.max(), y.max())))
+    ends = [max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])]
+    ax.plot(ends, ends, color="0.55", lw=0.8, zorder=0)
+    ax.set_xlabel("predicted mean")
+    ax.set_ylabel("observed")
+    ax.legend(title=f"{level:.0%} interval", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
+    return ax
+
+
+def _square_root_scale(ax: Any, largest: float) -> None:
+    def square(v: np.ndarray) -> np.ndarray:
+        return np.square(np.maximum(v, 0))
+
+    def root(v: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum(v, 0))
+
+    steps = [0.0, *(m * 10.0**e for e in range(-3, 9) for m in (1, 4))]
+    ticks = [t for t in steps if t == 0 or largest / 150 < t <= largest]
+    for axis in ("x", "y"):
+        getattr(ax, f"set_{axis}scale")("function", functions=(root, square))
+        getattr(ax, f"set_{axis}lim")(-0.0, 1.1 * largest)
+        getattr(ax, f"set_{axis}ticks")(ticks, [f"{t:g}" for t in ticks])

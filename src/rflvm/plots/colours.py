@@ -1,0 +1,53 @@
+"""A column of classes or numbers, read as colours that people with any colour vision can tell apart.
+
+Six colours of Okabe & Ito, those that show on white and on black, times four markers: 24 classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
+MARKERS = ("o", "^", "s", "D")
+MISSING = "#8A8A8A"
+MOST_CLASSES = len(COLOURS) * len(MARKERS)
+FEW = 20  # whole numbers with at most so many different values are classes
+
+
+class Colouring(NamedTuple):
+    """One value per row: codes of classes (-1: missing), or numbers (NaN: missing) and no names."""
+
+    values: np.ndarray
+    names: list[str] | None
+
+
+def read_colours(values: Any, N: int) -> Colouring:
+    """Classes from text, yes/no and few whole numbers; numbers from everything else that is a number.
+
+    None, NaN and NaT are missing. Beyond 24 classes the rarest are put together as the last.
+    """
+    column = np.asarray(values)
+    if column.shape != (N,):
+        raise ValueError(f"colours must be one value per row, {N} of them, got shape {column.shape}")
+    whole = column.dtype.kind in "iu" and len(np.unique(column)) <= FEW
+    if column.dtype.kind in "iuf" and not whole:
+        return Colouring(np.where(np.isfinite(column), column, np.nan).astype(float), None)
+    missing = np.array([value is None or value != value for value in column.tolist()], bool)
+    names = np.array([str(value) for value in column.tolist()], object)
+    found = [str(name) for name in np.unique(column[~missing] if whole else names[~missing].astype(str))]
+    if len(found) > MOST_CLASSES:
+        common = sorted(found, key=lambda name: (-np.sum(names[~missing] == name), name))[: MOST_CLASSES - 1]
+        others = f"{len(found) - len(common)} others"
+        names = np.array([name if name in common else others for name in names], object)
+        found = [*sorted(common), others]
+    code = {name: k for k, name in enumerate(found)}
+    return Colouring(np.array([-1 if m else code[n] for n, m in zip(names, missing, strict=True)], int), found)
+
+
+def of_class(code: int) -> tuple[str, str]:
+    """Colour and marker of a class."""
+    if code < 0:
+        return MISSING, "x"
+    return COLOURS[code % len(COLOURS)], MARKERS[code // len(COLOURS) % len(MARKERS)]

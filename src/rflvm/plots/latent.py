@@ -1,0 +1,229 @@
+"""The latent plane: rows with their colours and spread, the density of all draws, images at their places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from scipy.stats import chi2
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimator import RFLVM
+from ..summaries import check_plane, image_shape_of, latent_draws, row_covariances
+from ..tables import numeric
+from ..validation import check_integer
+from .axes import axes, dimension, matplotlib, name_dimensions
+from .colours import COLOURS, MISSING, Colouring, of_class, read_colours
+
+
+def latent(
+    model: RFLVM,
+    colour: Any = None,
+    *,
+    label: str | None = None,
+    dimensions: tuple[int, int] = (0, 1),
+    n_ellipses: int = 30,
+    level: float = 0.9,
+    ax: Any = None,
+) -> Any:
+    """The rows at their posterior means, coloured, with credible ellipses.
+
+    A model with one latent dimension is drawn as a strip, its rows spread out vertically to be seen.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted.
+    colour : array (N,), optional
+        Classes (text, yes/no, or whole numbers with at most 20 different values) or numbers (all others; pass floats
+        or text to have it otherwise). NaN and None are grey crosses.
+    label : str, optional
+        What the colours are, for the legend or colour bar.
+    dimensions : (int, int)
+        The latent dimensions on the axes, from 0.
+    n_ellipses : int
+        For how many rows, chosen at random, the ellipse is drawn.
+    level : float
+        Probability within an ellipse, of the Gaussian with the covariance of the row's draws.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+    """
+    check_is_fitted(model)
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}")
+    N = len(model.embedding_)
+    colouring = Colouring(np.zeros(N, int), None) if colour is None else read_colours(colour, N)
+    some = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]
+    if model.n_components == 1:
+        ax = axes(ax)
+        points = np.column_stack([model.embedding_[:, 0], spread(N)])
+        half = np.sqrt(chi2.ppf(level, 1)) * model.embedding_std_[some, 0]
+        x, y = points[some].T
+        ax.hlines(y, x - half, x + half, color=MISSING, lw=0.8, alpha=0.6, zorder=1)
+        ax.set_xlabel(dimension(0))
+        ax.set_yticks([])
+    else:
+        first, second = check_plane(model, dimensions)
+        ax = axes(ax)
+        points = model.embedding_[:, [first, second]]
+        covariance = row_covariances(model)[some][:, [first, second]][:, :, [first, second]]
+        _draw_ellipses(ax, points[some], covariance, level)
+        name_dimensions(ax, first, second)
+    _draw_points(ax, points, colouring, label, plain=colour is None)
+    return ax
+
+
+def spread(N: int) -> Float[np.ndarray, " N"]:
+    """Heights for the rows of a strip: evenly spread, in no order."""
+    return (0.5 + np.arange(N) * 0.6180339887498949) % 1
+
+
+def _draw_ellipses(ax: Any, points: np.ndarray, covariance: np.ndarray, level: float) -> None:
+    EllipseCollection = matplotlib().collections.EllipseCollection
+    variance, axes_ = np.linalg.eigh(covariance)
+    widths = 2 * np.sqrt(chi2.ppf(level, 2) * np.maximum(variance, 0))
+    angles = np.degrees(np.arctan2(axes_[:, 1, 1], axes_[:, 0, 1]))
+    ellipses = EllipseCollection(
+        widths[:, 1], widths[:, 0], angles, units="xy", offsets=points, transOffset=ax.transData,
+        facecolors="none", edgecolors=MISSING, linewidths=0.7, alpha=0.6, zorder=1,
+    )  # fmt: skip
+    ax.add_collection(ellipses)
+
+
+def _draw_points(ax: Any, points: np.ndarray, colouring: Colouring, label: str | None, plain: bool) -> None:
+    size = float(np.clip(9000 / len(points), 11, 26))
+    values, names = colouring
+    if plain:
+        ax.scatter(*points.T, s=size, color=COLOURS[0], lw=0)
+        return
+    if names is None:
+        known = np.isfinite(values)
+        drawn = ax.scatter(*points[known].T, s=size, c=values[known], cmap="viridis", lw=0.3, edgecolors=MISSING)
+        ax.figure.colorbar(drawn, ax=ax, label=label or "", shrink=0.85, pad=0.02)
+        handles = []
+    else:
+        known = values >= 0
+        handles = []
+        for code, name in enumerate(names):
+            colour, marker = of_class(code)
+            handles.append(ax.scatter(*points[values == code].T, s=size, color=colour, marker=marker, lw=0, label=name))
+    if not known.all():
+        colour, marker = of_class(-1)
+        missing = points[~known].T
+        handles.append(ax.scatter(*missing, s=size, color=colour, marker=marker, lw=0.8, label="missing"))
+    if handles:
+        columns = 1 if len(handles) <= 14 else 2
+        legend = ax.legend(
+            handles=handles, title=label if names is not None else None, loc="upper left", bbox_to_anchor=(1.01, 1),
+            frameon=False, borderaxespad=0, handletextpad=0.3, ncols=columns,
+        )  # fmt: skip
+        for handle in legend.legend_handles:
+            handle.set_sizes([30])
+
+
+def density(model: RFLVM, *, dimensions: tuple[int, int] = (0, 1), n_bins: int = 80, ax: Any = None) -> Any:
+    """Where the posterior puts the rows: a histogram of all aligned draws of X, with the rows' means on it.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted, with two latent dimensions or more.
+    dimensions : (int, int)
+        The latent dimensions on the axes, from 0.
+    n_bins : int
+        Bins along each axis.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+    """
+    first, second = check_plane(model, dimensions)
+    n_bins = check_integer("n_bins", n_bins, 1)
+    draws = latent_draws(model)[..., [first, second]]
+    counts, *edges = np.histogram2d(*draws.reshape(-1, 2).T, bins=n_bins)
+    share = np.ma.masked_equal(counts.T / len(draws), 0)
+    ax = axes(ax)
+    mesh = ax.pcolormesh(*edges, share, cmap="viridis", rasterized=True)
+    size = float(np.clip(2000 / len(model.embedding_), 2, 10))
+    ax.scatter(*model.embedding_[:, [first, second]].T, s=size, color="white", edgecolors="black", lw=0.4)
+    ax.figure.colorbar(mesh, ax=ax, label="expected rows per cell", shrink=0.85, pad=0.02)
+    name_dimensions(ax, first, second)
+    return ax
+
+
+def images(
+    model: RFLVM,
+    image_shape: tuple[int, int],
+    *,
+    images: Any = None,
+    dimensions: tuple[int, int] = (0, 1),
+    size: float = 0.045,
+    cmap: str = "gray",
+    random_state: int = 0,
+    ax: Any = None,
+) -> Any:
+    """Images at the latent positions of their rows, in random order, leaving out those that would overlap.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted, its columns the pixels.
+    image_shape : (int, int)
+        Height and width; their product is the number of columns.
+    images : array (N, J), optional
+        Other pixels than those of the table.
+    dimensions : (int, int)
+        The latent dimensions on the axes, from 0.
+    size : float
+        Longer side of an image, as a fraction of the larger range of positions.
+    cmap : str
+        A colour map of matplotlib.
+    random_state : int
+        Another number puts the images in another order.
+    ax : Axes, optional
+        Where to draw.
+
+    Returns
+    -------
+    Axes
+    """
+    first, second = check_plane(model, dimensions)
+    height, width = image_shape_of(model, image_shape)
+    pixels = model._values if images is None else numeric("images", images, 2)
+    if pixels.shape != model._values.shape:
+        raise ValueError(f"images must have the shape of the table, {model._values.shape}, got {pixels.shape}")
+    if not 0 < size < 1:
+        raise ValueError(f"size must be between 0 and 1, got {size}")
+    points = model.embedding_[:, [first, second]]
+    side = size * np.ptp(points, axis=0).max() / max(height, width)
+    w, h = side * width, side * height
+    ax = axes(ax)
+    limits = {"vmin": np.nanmin(pixels), "vmax": np.nanmax(pixels), "cmap": cmap}
+    for n in without_overlap(points, w, h, random_state):
+        x, y = points[n]
+        box = (x - w / 2, x + w / 2, y - h / 2, y + h / 2)
+        ax.imshow(pixels[n].reshape(height, width), extent=box, interpolation="antialiased", zorder=2, **limits)
+    room = np.array([w, h])
+    low, high = points.min(axis=0) - room, points.max(axis=0) + room
+    name_dimensions(ax, first, second)
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_xlim(low[0], high[0])
+    ax.set_ylim(low[1], high[1])
+    return ax
+
+
+def without_overlap(points: Float[np.ndarray, "N 2"], width: float, height: float, seed: int) -> list[int]:
+    """Rows, in random order, whose boxes do not overlap the box of any row before them."""
+    kept: list[int] = []
+    for n in np.random.default_rng(seed).permutation(len(points)).tolist():
+        away = np.abs(points[kept] - points[n])
+        if not np.any((away[:, 0] < width) & (away[:, 1] < height)):
+            kept.append(n)
+    return kept

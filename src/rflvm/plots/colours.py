@@ -5,6 +5,7 @@ Six colours of Okabe & Ito, those that show on white and on black, times four ma
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,14 +37,19 @@ def read_colours(values: Any, N: int) -> Colouring:
         return Colouring(np.where(np.isfinite(column), column, np.nan).astype(float), None)
     missing = np.array([value is None or value != value for value in column.tolist()], bool)
     names = np.array([str(value) for value in column.tolist()], object)
-    found = [str(name) for name in np.unique(column[~missing] if whole else names[~missing].astype(str))]
+    found = sorted(set(names[~missing].tolist()), key=_by_number)
     if len(found) > MOST_CLASSES:
         common = sorted(found, key=lambda name: (-np.sum(names[~missing] == name), name))[: MOST_CLASSES - 1]
         others = f"{len(found) - len(common)} others"
         names = np.array([name if name in common else others for name in names], object)
-        found = [*sorted(common), others]
+        found = [*sorted(common, key=_by_number), others]
     code = {name: k for k, name in enumerate(found)}
     return Colouring(np.array([-1 if m else code[n] for n, m in zip(names, missing, strict=True)], int), found)
+
+
+def _by_number(name: str) -> list[Any]:
+    """For sorting: day 2 before day 10."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
 
 
 def of_class(code: int) -> tuple[str, str]:

@@ -1,0 +1,228 @@
+"""The page: text about the data, the settings and the diagnostics, figures, and the explorer, in one HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .. import diagnostics, io
+from ..estimator import RFLVM
+from ..plots.colours import read_colours
+from ..summaries import column_names, image_shape_of, row_names
+from . import payload
+from .figures import Figure, draw
+
+
+def write_report(
+    model: RFLVM,
+    path: str | PathLike,
+    *,
+    row_labels: Any = None,
+    colours: Mapping[str, Any] | None = None,
+    image_shape: tuple[int, int] | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write a fitted model as one HTML file that needs nothing else: no network, no other file.
+
+    It has the latent explorer (every position is decoded as the pointer moves, as ``inverse_transform`` would), what
+    ``diagnose`` says, and the figures of ``rflvm.plots``. The explorer holds at most 5000 rows, chosen at random, and
+    the 1000 columns that vary most (images and multinomial tables: all columns); the page says so.
+
+    Parameters
+    ----------
+    model : RFLVM
+        Fitted, with a family of this library (the browser cannot run the functions of ``likelihoods.Custom``).
+    path : path
+        The file, which is replaced as a whole or not at all.
+    row_labels : sequence of N, optional
+        Names of the rows, in place of those of the table.
+    colours : mapping of name to array (N,), optional
+        Classes or numbers to colour the rows by, told apart as in ``plots.latent``.
+    image_shape : (int, int), optional
+        Height and width when the columns are pixels, row by row.
+    title : str, optional
+        The heading.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Examples
+    --------
+    >>> from rflvm.report import write_report
+    >>> write_report(model, "report.html", colours={"season": seasons})  # doctest: +SKIP
+    """
+    check_is_fitted(model)
+    if model.likelihood_.name not in payload.FAMILIES:
+        raise ValueError(
+            f"a report decodes in the browser, which cannot run the functions of a {model.likelihood_.name} "
+            "likelihood: draw the figures of rflvm.plots instead"
+        )
+    N = len(model.embedding_)
+    labels = row_names(model) if row_labels is None else [str(label) for label in row_labels]
+    if len(labels) != N:
+        raise ValueError(f"row_labels must be {N} labels, one per row of the table, got {len(labels)}")
+    given = {str(name): column for name, column in ({} if colours is None else colours).items()}
+    colourings = {name: read_colours(column, N) for name, column in given.items()}
+    shape = None if image_shape is None else image_shape_of(model, image_shape)
+    data = payload.build(model, labels, colourings, shape)
+    pictures = draw(model, given, colourings, shape, [int(j) for j in data.order])
+    style, script = _source("report.css"), _source("report.js")
+    page = Template(_source("report.html")).substitute(
+        policy=f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'",
+        style=style,
+        script=script,
+        title=escape(title or "Random feature latent variable model"),
+        facts=escape(_facts(model)),
+        verdict=_verdict(model),
+        left_out=escape(_left_out(model, data)),
+        about_data=_definitions(_about_data(model)),
+        settings=_definitions(_settings(model)),
+        diagnostics=_diagnostics(model),
+        figures="\n".join(_picture(picture) for picture in pictures),
+        version=escape(version("rflvm")),
+        header=data.header,
+        block=data.block,
+    )
+    path = Path(path)
+    io.write_text(path, page)
+    return path
+
+
+def _source(name: str) -> str:
+    return files("rflvm.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(source: str) -> str:
+    """How a content security policy names a script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def _facts(model: RFLVM) -> str:
+    N, J = model._values.shape
+    return (
+        f"{N:,} rows x {J:,} columns · {_words(model.likelihood_.name)} · "
+        f"{model.n_components} latent dimension{'s' * (model.n_components > 1)}"
+    )
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _advice(model: RFLVM) -> str:
+    return diagnostics.advice(model.convergence_, model.diagnostics_)
+
+
+def _verdict(model: RFLVM) -> str:
+    if _advice(model):
+        return '<p class="verdict warn"><a href="#diagnostics">Read this before relying on it</a></p>'
+    return '<p class="verdict good"><a href="#diagnostics">Nothing speaks against relying on this fit</a></p>'
+
+
+def _left_out(model: RFLVM, data: payload.Payload) -> str:
+    parts = []
+    N, J = model._values.shape
+    if len(data.rows) < N:
+        parts.append(f"{len(data.rows):,} of {N:,} rows, chosen at random")
+    if len(data.columns) < J:
+        parts.append(f"the {len(data.columns):,} of {J:,} columns that vary most")
+    return f"The explorer has {' and '.join(parts)}." if parts else ""
+
+
+def _about_data(model: RFLVM) -> dict[str, str]:
+    Y = model._values
+    missing = np.isnan(Y)
+    names = column_names(model)
+    low, high = np.nanmin(Y), np.nanmax(Y)
+    about = {
+        "Rows x columns": f"{len(Y):,} x {Y.shape[1]:,}",
+        "Missing cells": f"{missing.mean():.1%} ({missing.sum():,})" if missing.any() else "none",
+        "Range": f"{low:,.6g} to {high:,.6g}",
+        "Mean": f"{np.nanmean(Y):,.4g}",
+        "Zeros": f"{np.mean(Y[~missing] == 0):.1%}",
+        "Columns": ", ".join(names[:6]) + (" …" if len(names) > 6 else ""),
+    }
+    if model._offset.any():
+        about["Offset of rows"] = f"{model._offset.min():.3g} to {model._offset.max():.3g}"
+    return about
+
+
+def _settings(model: RFLVM) -> dict[str, str]:
+    about = {
+        "Likelihood": f"{_words(model.likelihood_.name)} ({model.likelihood_reason_})",
+        "Latent dimensions": str(model.n_components),
+        "Random features": str(model.n_features),
+        "Kernel": model.kernel,
+        "Inference": model.inference,
+        "Seed": str(model._seed),
+    }
+    run = model.draws_.run
+    if run is not None:
+        n_chains, n_draws = model.draws_["log_joint"].shape
+        about["Chains"] = f"{n_chains}, with {run.n_burnin} sweeps of burn-in and {run.n_sampled} after it"
+        about["Draws kept"] = f"{n_chains * n_draws} (every {run.thin}.)" if run.thin > 1 else str(n_chains * n_draws)
+    else:
+        about["Iterations"] = str(model.n_iter_)
+    return about
+
+
+def _definitions(about: dict[str, str]) -> str:
+    return "\n".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in about.items())
+
+
+def _diagnostics(model: RFLVM) -> str:
+    advice = _advice(model)
+    sentence = f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."
+    parts = [f'<p class="advice {"warn" if advice else "good"}">{escape(sentence)}</p>']
+    run = model.draws_.run
+    if run is None:
+        parts.append(
+            f"<p>Fitted by maximisation: {model.n_iter_} iterations, ended with “{escape(model.convergence_)}”. "
+            "Uncertainty comes from a Gaussian approximation around the maximum and is a first impression; "
+            '<code>inference="gibbs"</code> draws from the posterior itself.</p>'
+        )
+        return "\n".join(parts)
+    n_chains, n_draws = model.draws_["log_joint"].shape
+    rows = "\n".join(
+        f"<tr><th scope='row'>{escape(q.name)}</th><td>{q.rhat:.2f}</td><td>{q.ess:.0f}</td>"
+        f"<td>{'good' if q.converged else 'not yet'}</td></tr>"
+        for q in model.diagnostics_
+    )
+    parts.append(
+        "<div class='scroll'><table><thead><tr><th scope='col'>Quantity</th><th scope='col'>R-hat</th>"
+        f"<th scope='col'>Effective draws of {n_chains * n_draws}</th><th scope='col'></th></tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+        f"<p>R-hat compares the spread between chains, and between their halves, with the spread within: at most "
+        f"{diagnostics.RHAT} is wanted, and {diagnostics.ESS} effective draws. The first three do not depend on how "
+        "the picture is turned; if only the last is off, distances in the picture can be relied on and its orientation "
+        "cannot.</p>"
+        f"<p>Acceptance of proposals: {escape(diagnostics.acceptance(model.draws_.info))}.</p>"
+    )
+    if n_chains == 1:
+        parts.append("<p>One chain cannot show that others would end elsewhere: two or more are better.</p>")
+    return "\n".join(parts)
+
+
+def _picture(figure: Figure) -> str:
+    title, caption = escape(figure.title), escape(figure.caption)
+    if figure.problem:
+        return f"<figure><h3>{title}</h3><p class='advice warn'>{escape(figure.problem)}</p></figure>"
+    images = "".join(
+        f'<img class="on-{theme}" src="{uri}" alt="{title}. {caption}" width="720" height="540">'
+        for theme, uri in (("light", figure.light), ("dark", figure.dark))
+    )
+    return f"<figure><h3>{title}</h3>{images}<figcaption>{caption}</figcaption></figure>"

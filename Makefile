@@ -38,6 +38,7 @@ benchmark: $(STAMP)
 	$(VENV)/bin/python benchmarks/recovery.py
 	$(VENV)/bin/python benchmarks/kernels.py
 	$(VENV)/bin/python benchmarks/estimator.py
+	$(VENV)/bin/python benchmarks/report.py
 
 clean:
 	rm -rf $(VENV) output

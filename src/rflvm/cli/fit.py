@@ -230,7 +230,7 @@ def _write_posterior(model: RFLVM, table: FileTable, path: Path, image_shape: tu
 
 
 def _write_report(model: RFLVM, table: FileTable, path: Path, image_shape: tuple[int, int] | None) -> None:
-    from ..report import write_report  # pyright: ignore[reportMissingImports]
+    from ..report import write_report
 
     write_report(
         model,

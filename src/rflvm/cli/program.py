@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from . import compare, datasets, demo, diagnose, fit, impute, messages, sample, transform
+from . import compare, datasets, demo, diagnose, fit, impute, messages, reproduce, sample, transform
 
 INTERRUPTED = 130
 
@@ -104,6 +104,6 @@ def program(context: click.Context) -> None:
 
 for _command in (
     fit.command, transform.command, impute.command, sample.command, diagnose.command, compare.command, demo.command,
-    datasets.command,
+    datasets.command, reproduce.command,
 ):  # fmt: skip
     program.add_command(_command)

@@ -61,11 +61,11 @@ def fit(dataset: str, method: str, run: int, quick: bool) -> tuple[dict[str, Any
     return {"dataset": dataset, "method": method, "run": run, "accuracy": accuracy.mean}, {"X": X}
 
 
-def tasks(quick: bool, which: Sequence[str] = tuple(DATASETS)) -> list[Task]:
+def tasks(quick: bool) -> list[Task]:
     """All fits."""
     return [
         Task(f"{dataset}-{method}-{run}", f"{dataset}-{method}", functools.partial(fit, dataset, method, run, quick))
-        for dataset in which
+        for dataset in DATASETS
         for method in methods.LABELS
         for run in range(1 if quick else N_RUNS)
     ]

@@ -56,5 +56,7 @@ def small(name: str) -> RFLVM:
         return _fit(counts, likelihood="multinomial", n_components=3, **TINY)
     if name == "negative_binomial":
         return _fit(counts, offset, likelihood="negative_binomial", **TINY)
+    if name == "bernoulli":
+        return _fit((counts > 2).astype(float), likelihood="bernoulli", **TINY)
     trials = counts.astype(int) + rng.integers(1, 4, counts.shape)
     return _fit(counts, likelihood=likelihoods.Binomial(trials=trials), **TINY)

@@ -24,6 +24,7 @@ from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.select import Select  # noqa: E402
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = pytest.mark.skipif(
@@ -33,7 +34,7 @@ FLAGS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
     "disable-component-update", "disable-sync", "window-size=1300,1000",
 )  # fmt: skip
-FAMILIES = ("gaussian", "multinomial", "negative_binomial", "binomial")
+FAMILIES = ("gaussian", "multinomial", "negative_binomial", "bernoulli", "binomial")
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +237,7 @@ def test_colours_themes_and_names_for_screen_readers(bars):
     before = ground()
     bars("theme").click()
     assert ground() != before
-    bars("colour").send_keys("time")
+    Select(bars("colour")).select_by_visible_text("time")
     bars.settle()
     assert bars("legend").text.startswith("time: 0")
     bars("ellipses").click()
@@ -262,6 +263,39 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
     np.testing.assert_allclose(pixels("image-mean"), grey(shown["mean"]), atol=1)
     opened.wait(lambda: "stale" not in opened("image-high").get_attribute("class"))
     assert (np.asarray(pixels("image-low")) <= pixels("image-high")).all()
+    assert opened.problems() == []
+
+
+def test_of_three_dimensions_two_are_chosen(driver, folder):
+    """The third has the value of the selected row."""
+    model = fitted.small("multinomial")
+    opened = Page(driver, folder / "multinomial.html")
+    Select(opened("axis-y")).select_by_value("2")
+    opened.settle()
+    opened.click(2)
+    opened.move(200, 200).perform()
+    shown = opened.settle()
+    assert (shown["mode"], shown["a"]) == ("free", 2)
+    assert shown["x"][1] == model.embedding_[2, 1]
+    assert model._totals is not None
+    close(shown["mean"], model.inverse_transform([shown["x"]]) * model._totals[2] / np.nanmean(model._totals))
+    Select(opened("axis-x")).select_by_value("2")
+    assert opened.run("return document.getElementById('axis-y').value") == "0"  # they change places
+    assert opened.problems() == []
+
+
+def test_one_dimension_is_a_strip(driver, folder):
+    model = fitted.small("gaussian")
+    opened = Page(driver, folder / "gaussian.html")
+    opened.move(200, 60).perform()
+    first = opened.settle()["x"]
+    opened.move(200, 160).perform()
+    assert opened.settle()["x"] == first
+    shown = opened.keys(Keys.ARROW_RIGHT)
+    assert len(shown["x"]) == 1
+    assert shown["x"] > first
+    close(shown["mean"], model.inverse_transform([shown["x"]]))
+    assert opened.click(4)["a"] == 4
     assert opened.problems() == []
 
 
@@ -309,8 +343,8 @@ def mixture(model: RFLVM, x: np.ndarray, j: int, offset: float, trials: Any, tot
         law = stats.poisson(np.exp(f[:, j]))
     elif name == "negative_binomial":
         law = stats.nbinom(members.theta["r"][:, j], 1 / (1 + np.exp(f[:, j])))
-    elif name == "binomial":
-        law = stats.binom(trials[j], 1 / (1 + np.exp(-f[:, j])))
+    elif name in ("bernoulli", "binomial"):
+        law = stats.binom(1 if trials is None else trials[j], 1 / (1 + np.exp(-f[:, j])))
     else:
         stay = 1 / (1 + np.exp(f))
         here = np.append(1 - stay, np.ones((len(stay), 1)), axis=1)  # the last category takes what is left

@@ -563,7 +563,7 @@
   // ---------------------------------------------------------------- panel
 
   const SHOWN = 18;
-  let listed = [], lines = [], waiting = 0, slow = false;
+  let listed = [], lines = [], waiting = 0;
 
   function number(v) {
     if (Number.isNaN(v)) return "–";
@@ -623,10 +623,14 @@
     }
   }
 
-  function drawBarsAtRest(row) {
+  // Intervals that would hold up the pointer wait until it rests.
+  const SLOW = 20; // milliseconds
+  let cost = 0; // recent mean
+
+  function drawBarsTimed(row) {
     const start = performance.now();
     drawBars(row, true);
-    slow = performance.now() - start > 24;
+    cost = 0.75 * cost + 0.25 * (performance.now() - start);
   }
 
   let grey = [0, 1];
@@ -689,10 +693,12 @@
       waiting = setTimeout(drawQuantiles, 90, row);
       return;
     }
-    const start = performance.now();
-    drawBars(row, !slow);
-    if (!slow) slow = performance.now() - start > 24;
-    else waiting = setTimeout(drawBarsAtRest, 90, row);
+    if (cost < SLOW) {
+      drawBarsTimed(row);
+    } else {
+      drawBars(row, false);
+      waiting = setTimeout(drawBarsTimed, 90, row);
+    }
   }
 
   function drawObserved() {

@@ -1,9 +1,11 @@
-"""The paper's Poisson S-curve: simulate it, fit it, print R^2, draw true and inferred X, write a report."""
+"""The paper's Poisson S-curve: simulate it, fit it, print R^2, draw true and inferred X, write a report.
+
+``rflvm.demo`` has the steps; ``rflvm demo`` is the same as a command.
+"""
 
 from pathlib import Path
 
-from rflvm.demo import draw_s_curve, fit_s_curve
-from rflvm.report import write_report
+from rflvm.demo import draw_s_curve, fit_s_curve, report_s_curve
 
 PICTURE = Path("output/s_curve.png")
 REPORT = Path("output/report.html")
@@ -13,5 +15,5 @@ if __name__ == "__main__":
     PICTURE.parent.mkdir(exist_ok=True)
     draw_s_curve(truth, model.embedding_, PICTURE)
     print(f"\npicture: {PICTURE}")
-    write_report(model, REPORT, colours={"position along the curve": truth.t}, title="Poisson S-curve")
+    report_s_curve(truth, model, REPORT)
     print(f"report:  {REPORT.resolve()}")

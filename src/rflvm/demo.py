@@ -57,3 +57,10 @@ def draw_s_curve(truth: Bunch, X: np.ndarray, path: Path) -> None:
         ax.set_aspect("equal")
     axes[0].set_ylabel("$x_2$")
     figure.savefig(path, dpi=150)
+
+
+def report_s_curve(truth: Bunch, model: RFLVM, path: Path) -> None:
+    """The report, rows coloured by their place on the curve."""
+    from .report import write_report
+
+    write_report(model, path, colours={"position along the curve": truth.t}, title="Poisson S-curve")

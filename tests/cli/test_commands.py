@@ -97,7 +97,7 @@ def test_a_fit_writes_all_its_files(here):
 def test_a_fit_says_what_it_did(here):
     first, second, third = Path("stdout").read_text().splitlines()
     assert first.startswith("30 rows x 6 columns, poisson (whole numbers from 0 to")
-    assert re.match(r"not converged after 50 sweeps of 2 chains, \d+ s", second)
+    assert re.match(r"not converged: 50 sweeps of 2 chains in \d+ s", second)
     assert third == "wrote " + ", ".join(f"run/{name}" for name in (
         "model.npz", "latent.csv", "posterior.nc", "report.html", "log.json"))  # fmt: skip
     note, warning = Path("stderr").read_text().splitlines()
@@ -180,6 +180,16 @@ def test_what_cannot_be_made_is_left_out_with_a_word(here, monkeypatch):
     assert len(json.loads(Path("run/log.json").read_text())["warnings"]) == 3
 
 
+def test_the_report_itself(here, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.delitem(sys.modules, "rflvm.report")
+    invoke(*FIT, "--resume", "--image-shape", "2x3")
+    page = Path("run/report.html").read_text()
+    assert "counts.csv" in page
+    assert "party" in page
+    assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the chains have not met")
+
+
 def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
     asked = []
 
@@ -192,6 +202,15 @@ def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
     assert asked == [("map", "learned", None)]
     assert result.stderr.splitlines()[-1] == "rflvm: interrupted: nothing was written"
     assert not Path("deep").exists()
+
+
+@pytest.mark.long
+def test_quick_end_to_end(here):
+    result = invoke("fit", "counts.csv", "--classes", "party", "--out", "quick", "--quick", "--seed", "1")
+    assert files("quick") == NAMES[1:]
+    assert "iterations in" in result.stdout
+    log = json.loads(Path("quick/log.json").read_text())
+    assert (log["diagnostics"], log["acceptance"], log["settings"]["inference"]) == ([], {}, "map")
 
 
 def test_the_readme(here, monkeypatch):
@@ -227,6 +246,7 @@ def test_the_readme(here, monkeypatch):
     assert all(cell.isdecimal() for row in simulated for cell in row)
     assert "What to do: the chains have not met" in results["diagnose"].stdout
     assert "Raise --burnin and --samples" in results["diagnose"].stdout
+    assert results["compare"].stderr.count("is taken as row labels") == 1
     assert results["compare"].stdout.splitlines()[0] == "log predictive density of 4 held-out rows of held-out.csv"
     assert "within the noise" in results["compare"].stdout
     assert files("rflvm-demo") == ["model.npz", "report.html", "s_curve.png"]

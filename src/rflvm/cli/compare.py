@@ -55,16 +55,16 @@ def command(a: str, b: str, table: str | None, wanted: Wanted) -> None:
             scores = _left_out_cells(fits)
             what = f"{len(scores[0].each)} left-out cells (PSIS-LOO)"
         else:
-            scores = [Score(name, _held_out_rows(fit, table, wanted)) for name, fit in fits.items()]
+            scores = [Score(name, _held_out_rows(fit, table, wanted, name == a)) for name, fit in fits.items()]
             what = f"{len(scores[0].each)} held-out rows of {table}"
     click.echo(f"log predictive density of {what}")
     click.echo("\n".join(_page(*scores)))
 
 
-def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted) -> np.ndarray:
+def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted, tell: bool) -> np.ndarray:
     from . import reading
 
-    rows = reading.read_rows(table, wanted, fit)
+    rows = reading.read_rows(table, wanted, fit, tell=tell)
     try:
         return fit.score_samples(rows.frame(), offset=rows.offset)
     except (TypeError, ValueError) as error:
@@ -80,6 +80,8 @@ def _left_out_cells(fits: dict[str, RFLVM]) -> list[Score]:
             f"the two were fitted to different tables ({_shape(first)} and {_shape(second)}), of which left-out cells "
             "cannot be compared: give a table of held-out rows"
         )
+    if any(fit.draws_.run is None for fit in fits.values()):
+        messages.note("draws of a fit by --quick or --inference map are approximate, and so is what follows from them")
     return [Score(name, np.asarray(fit.loo().elpd_i).ravel()) for name, fit in fits.items()]
 
 

@@ -35,10 +35,7 @@ def command(out: str, quick: bool, force: bool, progress: bool | None) -> None:
         model.save(folder.new / "model.npz")
         try:
             demo.draw_s_curve(truth, model.embedding_, folder.new / "s_curve.png")
-            from ..report import write_report
-
-            colours = {"position along the curve": truth.t}
-            write_report(model, folder.new / "report.html", colours=colours, title="The paper's Poisson S-curve")
+            demo.report_s_curve(truth, model, folder.new / "report.html")
         except ImportError as error:
             messages.warn(messages.describe(error))
         files = folder.publish()

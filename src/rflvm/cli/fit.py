@@ -316,5 +316,5 @@ def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
     n_chains = len(model.draws_["X"])
     chains = f"{model.n_iter_} sweeps of {n_chains} chain{'s' * (n_chains > 1)}"
     done = f"{model.n_iter_} iterations" if run is None else chains
-    click.echo(f"{model.convergence_} after {done}, {seconds:.0f} s")
+    click.echo(f"{model.convergence_}: {done} in {seconds:.0f} s")
     click.echo(f"wrote {', '.join(map(str, files))}")

@@ -15,9 +15,10 @@ import click
 # What the library calls a thing, and what the command line calls it.
 _WORDS = (
     (r"Call more_samples\(n\), or raise n_samples or n_chains", "give --resume and a larger --samples"),
+    (r"more_samples\(n\) goes on with chains; or fit again", "rflvm fit --resume goes on with chains; or fit again"),
     (r", or init= with positions that you trust", ""),
     (r"fewer components", "fewer --components"),
-    (r": raise max_iter", " in its 40 iterations: leave out --quick and --inference map to sample from there"),
+    (r": raise max_iter", ": good for a first look; without --quick or --inference map the chains go on from there"),
     (r"n_components", "--components"),
     (r"n_features", "--features"),
     (r"n_samples", "--samples"),

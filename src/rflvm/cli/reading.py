@@ -49,8 +49,8 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
     return READERS[kind](path, wanted)
 
 
-def read_rows(path: str | Path, wanted: Wanted, model: Any) -> FileTable:
-    """Read rows with the columns of a fitted model, in its order."""
+def read_rows(path: str | Path, wanted: Wanted, model: Any, *, tell: bool = True) -> FileTable:
+    """Read rows with the columns of a fitted model, in its order, and tell what was taken for granted."""
     names = getattr(model, "feature_names_in_", None)
     table = read(path, wanted._replace(known=None if names is None else tuple(names)))
     if table.values.shape[1] != model.n_features_in_:
@@ -58,7 +58,7 @@ def read_rows(path: str | Path, wanted: Wanted, model: Any) -> FileTable:
             f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "
             "name those that are not cells by --labels, --classes, --offset or --ignore"
         )
-    for text in table.notes:
+    for text in table.notes if tell else ():
         messages.note(text)
     if table.offset is None and model._offset.any():
         messages.warn("the model was fitted with an offset, and none is given (--offset): it is taken to be 0")

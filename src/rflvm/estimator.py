@@ -447,7 +447,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit_map(self, values: np.ndarray, family: likelihoods.Likelihood, init: Any, **settings: Any) -> None:
         kernel: Any = self.kernel
         fit = map_engine.maximise(values, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
-        self.draws_ = map_engine.laplace_draws(fit, N_LAPLACE_DRAWS, self._seed)
+        table = validation.check_table(values, family, None, settings["offset"], self.n_components)
+        with jax.enable_x64(True):
+            data = validation.to_device(table, "float64")
+        self.draws_ = map_engine.laplace_draws(fit, data, N_LAPLACE_DRAWS, self._seed)
         self.embedding_ = np.asarray(fit.X, float)
         self.embedding_std_ = np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float)
         self.n_iter_, self.convergence_, self.diagnostics_ = len(fit.trace), fit.convergence, []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from rflvm import baselines
 from rflvm.baselines import neighbours
@@ -23,7 +24,9 @@ def test_neighbourhoods_are_kept(name):
     if name == "umap":
         pytest.importorskip("umap", reason="umap-learn is in the extra rflvm[experiments], not in rflvm[test]")
     truth = make_s_curve(120, 200, emissions="poisson", seed=1)
-    assert share_kept(truth.X, baselines.make(name, random_state=0).fit(truth.data).embedding_) > 0.4
+    with threadpool_limits(1):  # the threads of t-SNE spin while they wait for a core
+        X = baselines.make(name, random_state=0).fit(truth.data).embedding_
+    assert share_kept(truth.X, X) > 0.4
 
 
 def test_a_graph_in_pieces_is_joined():

@@ -50,7 +50,7 @@ def test_the_bound_is_below_log_p_and_meets_it_at_the_posterior(decoder):
     assert float(value(mean, np.log(variance) + 2)) < best - 0.2
 
 
-@pytest.mark.parametrize("likelihood", ["gaussian", "poisson"])
+@pytest.mark.parametrize("likelihood", ["gaussian", pytest.param("poisson", marks=pytest.mark.long)])
 def test_the_curve_is_seen(likelihood):
     """A row's nearest neighbour in the picture is near on the curve, which is 9.4 long."""
     truth = make_s_curve(200, 60, emissions="poisson", seed=1)

@@ -73,10 +73,13 @@ class Placing(Baseline):
         """Positions of the rows of a checked table without gaps."""
 
 
-def principal_start(table: np.ndarray, observed: np.ndarray, D: int, seed: int) -> np.ndarray:
-    """Principal components of a table, its gaps filled, each with mean zero and variance one."""
+def start_of_X(init: Any, table: np.ndarray, observed: np.ndarray, D: int, seed: int) -> np.ndarray:
+    """Given positions, or a start of ``starts.py`` by its name, from a table whose gaps are filled first."""
+    init = validation.check_start(init, len(table), D, tuple(starts.STARTS))
+    if isinstance(init, np.ndarray):
+        return init
     whole = table if observed.all() else starts.filled(table, observed, D)
-    return starts.embed("pca", whole, D, seed)
+    return starts.embed(init, whole, D, seed)
 
 
 def is_counts(Y: np.ndarray) -> bool:

@@ -2,8 +2,9 @@
 
     y_nj ~ Poisson(exp(f_nj)),  f_j ~ N(0, K_X + s0^2 1 1'),  x_n ~ N(0, I)
 
-with an RBF kernel K_X whose variance and lengthscale are learned with X, and an intercept per column, of standard
-deviation s0 = 10. With K_X + s0^2 1 1' = Phi Lambda^{-1} Phi' (``rbf.py``) f_j = Phi beta_j, and Laplace's method gives
+with an RBF kernel K_X of lengthscale one, whose variance is learned with X, and an intercept per column, of standard
+deviation s0 = 10. (The scale of X is free: to learn a lengthscale as well would make the prior of X void.) With
+K_X + s0^2 1 1' = Phi Lambda^{-1} Phi' (``rbf.py``) f_j = Phi beta_j, and Laplace's method gives
 
     log p(y_j | X) ~ log p(y_j | f_j) - 1/2 beta_j' Lambda beta_j - 1/2 log |P_j| + 1/2 log |Lambda|
     P_j = Phi' W_j Phi + Lambda,  W_j = diag(exp f_j)
@@ -32,7 +33,7 @@ from .. import likelihoods, linalg, room
 from ..model import log_prior_latents
 from ..validation import check_integer
 from . import rbf
-from .base import Baseline, principal_start
+from .base import Baseline, start_of_X
 from .poisson import Columns, Sites, first_sites, sites_at
 
 BIAS_SCALE = 10.0
@@ -48,23 +49,18 @@ class Parameters(NamedTuple):
 
     X: Float[Array, "N D"]
     log_amplitude: Float[Array, ""]
-    log_lengthscale: Float[Array, ""]
 
 
 def features(parameters: Parameters, rows: Int[Array, " R"]) -> Float[Array, "N M"]:
     """Phi: a root of K_X, and a one for the intercept."""
-    X, log_amplitude, log_lengthscale = parameters
-    Phi = jnp.exp(log_amplitude) * rbf.root(X * jnp.exp(-log_lengthscale), rows)
+    X, log_amplitude = parameters
+    Phi = jnp.exp(log_amplitude) * rbf.root(X, rows)
     return jnp.concatenate([Phi, jnp.ones((len(X), 1), X.dtype)], axis=1)
 
 
 def log_prior(parameters: Parameters) -> Float[Array, ""]:
-    """log p(X) with the volume of X -> cX, which puts its mean square at 1, and N(0, 1) for the kernel's logarithms.
-
-    X -> cX with the lengthscale leaves the likelihood as it is; a bare maximum would be at X = 0. As in ``map.py``.
-    """
-    X, log_amplitude, log_lengthscale = parameters
-    return log_prior_latents(X) + X.size / 2 * jnp.log(jnp.mean(X**2)) - 0.5 * (log_amplitude**2 + log_lengthscale**2)
+    """log p(X), and N(0, 1) for the logarithm of the amplitude, up to a constant."""
+    return log_prior_latents(parameters.X) - 0.5 * parameters.log_amplitude**2
 
 
 @jax.jit
@@ -194,11 +190,11 @@ class Search(NamedTuple):
 
 def maximise(X: np.ndarray, table: Columns, n_rounds: int) -> Search:
     """Rounds of L-BFGS from a start of X, each with the Gaussians of the mode that the last one ended at."""
-    parameters = Parameters(jnp.asarray(X), jnp.zeros(()), jnp.zeros(()))
+    parameters = Parameters(jnp.asarray(X), jnp.zeros(()))
     best, F, trace = parameters, None, []
     sites = first_sites(table)
     for _ in range(n_rounds + 1):
-        rows = _pivots(parameters)
+        rows = jnp.asarray(rbf.pivots(np.asarray(parameters.X)))
         found, _ = find_mode(parameters, sites, table, rows)
         sites = sites_at(found, table)
         value = float(evaluate(parameters, sites, table, rows)[0])
@@ -220,7 +216,7 @@ def climb(parameters: Parameters, sites: Sites, table: Columns, rows: Int[Array,
     N, D = parameters.X.shape
 
     def unravel(flat):
-        return Parameters(jnp.asarray(flat[:-2].reshape(N, D)), jnp.asarray(flat[-2]), jnp.asarray(flat[-1]))
+        return Parameters(jnp.asarray(flat[:-1].reshape(N, D)), jnp.asarray(flat[-1]))
 
     def negative(flat):
         value, slope = evaluate(unravel(flat), sites, table, rows)
@@ -234,10 +230,6 @@ def climb(parameters: Parameters, sites: Sites, table: Columns, rows: Int[Array,
     return unravel(minimize(negative, _ravel(parameters), jac=True, method="L-BFGS-B", options=options).x)
 
 
-def _pivots(parameters: Parameters) -> Int[Array, " R"]:
-    return jnp.asarray(rbf.pivots(np.asarray(parameters.X) * np.exp(-float(parameters.log_lengthscale))))
-
-
 def _ravel(parameters: Parameters) -> np.ndarray:
     return np.concatenate([np.asarray(part).ravel() for part in parameters])
 
@@ -245,30 +237,31 @@ def _ravel(parameters: Parameters) -> np.ndarray:
 class DLAGPLVM(Baseline):
     """Poisson GPLVM by the decoupled Laplace approximation.
 
-    X starts at the principal components of the square roots of the counts, each with variance one, the kernel with
-    variance and lengthscale one. NaN means missing. There is no ``transform``: the method places the rows it was
-    fitted to.
+    NaN means missing. There is no ``transform``: the method places the rows it was fitted to.
 
     The time of a step grows with N J R^2, R the rank of the kernel (``rbf.py``): some 30 for a curve and 110 for a
-    cloud of rows when the lengthscale is that of X, more as it gets shorter or D larger, and N at most.
+    cloud of rows with the variance of the prior, more as X spreads or D grows, and N at most.
 
     Parameters
     ----------
     n_components : int
         Latent dimensions D.
+    init : {"pca", "isomap", "tsne", "kernel"} or array (N, D)
+        Where X starts: by default the principal components of the square roots of the counts, each with variance one,
+        as in the paper.
     max_iter : int
         Rounds of 15 L-BFGS steps each.
     random_state : int, RandomState or None
-        Of the start, where the table is so large that its principal components are found by sampling.
+        Of the start.
 
     Attributes
     ----------
     embedding_ : array (N, D)
-        X, with mean square one.
+        X, in lengthscales.
     F_ : array (N, J)
         f_nj at the mode; exp(F_) are the expected counts, also of missing cells.
-    amplitude_, lengthscale_ : float
-        Of the kernel: its standard deviation, and its lengthscale on the scale of ``embedding_``.
+    amplitude_ : float
+        Standard deviation of the functions.
     log_evidence_ : array
         log p(Y, X) by Laplace's method, up to a constant, before each round and at the end.
     n_iter_ : int
@@ -280,20 +273,20 @@ class DLAGPLVM(Baseline):
     _likelihood = likelihoods.Poisson()
     _gaps = True
 
-    def __init__(self, n_components: int = 2, *, max_iter: int = 50, random_state: Any = None):
+    def __init__(self, n_components: int = 2, *, init: Any = "pca", max_iter: int = 50, random_state: Any = None):
         super().__init__(n_components, random_state=random_state)
+        self.init = init
         self.max_iter = max_iter
 
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         max_iter = check_integer("max_iter", self.max_iter, 1)
-        start = principal_start(np.sqrt(Y), observed, self.n_components, seed)
+        start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
         room.make()
         with jax.enable_x64(True), linalg.one_blas_thread():
             search = maximise(start, Columns(jnp.asarray(Y), jnp.asarray(observed, float)), max_iter)
-            X, log_amplitude, log_lengthscale = (np.array(part) for part in search.parameters)
+            X, log_amplitude = (np.array(part) for part in search.parameters)
             self.F_ = np.array(search.F)
-        self.amplitude_, self.lengthscale_ = float(np.exp(log_amplitude)), float(np.exp(log_lengthscale))
-        self.log_evidence_ = np.array(search.trace)
+        self.amplitude_, self.log_evidence_ = float(np.exp(log_amplitude)), np.array(search.trace)
         self.n_iter_, self.convergence_ = len(search.trace) - 1, search.convergence
         if search.convergence == "iteration limit":
             warnings.warn(

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..validation import check_integer
-from .base import Baseline, extra, principal_start
+from .base import Baseline, extra, start_of_X
 
 _NOISE = 0.01  # share of the variance that is noise at the start: with more of it X would not begin to move
 _X_VARIANCE = 0.05
@@ -24,13 +24,15 @@ _ENDS = {"Converged": "converged", "Maximum": "iteration limit"}
 class GPLVM(Baseline):
     """Bayesian GPLVM for real numbers, GPy's ``BayesianGPLVMMiniBatch`` on the whole table.
 
-    X starts at the principal components, each with variance one, the inducing points at rows. NaN means missing, and
-    makes it several times slower: each column then has matrices of its own. There is no ``transform``.
+    The inducing points start at rows. NaN means missing, and makes it several times slower: each column has matrices
+    of its own then. There is no ``transform``.
 
     Parameters
     ----------
     n_components : int
         Latent dimensions D.
+    init : {"pca", "isomap", "tsne", "kernel"} or array (N, D)
+        Where X starts: by default the principal components, each with variance one.
     n_inducing : int
         Inducing points, the M of the paper's comparison; at most N are used.
     max_iter : int
@@ -54,8 +56,17 @@ class GPLVM(Baseline):
 
     _gaps = True
 
-    def __init__(self, n_components: int = 2, *, n_inducing: int = 25, max_iter: int = 500, random_state: Any = None):
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        init: Any = "pca",
+        n_inducing: int = 25,
+        max_iter: int = 500,
+        random_state: Any = None,
+    ):
         super().__init__(n_components, random_state=random_state)
+        self.init = init
         self.n_inducing = n_inducing
         self.max_iter = max_iter
 
@@ -67,7 +78,7 @@ class GPLVM(Baseline):
         GPy: Any = extra("GPy", "GPy")
         mean = np.where(observed, Y, 0).sum(0) / observed.sum(0)
         table = np.where(observed, Y - mean, np.nan)
-        X = principal_start(Y, observed, D, seed)
+        X = start_of_X(self.init, Y, observed, D, seed)
         rows = np.random.default_rng(seed).permutation(len(Y))[:n_inducing]
         model = models.BayesianGPLVMMiniBatch(
             table,

@@ -25,7 +25,7 @@ from .. import likelihoods, linalg, room
 from ..model import log_prior_latents
 from ..validation import check_integer
 from . import rbf
-from .base import Baseline, principal_start
+from .base import Baseline, start_of_X
 from .poisson import Columns, sites_at
 
 BIAS_SCALE = 10.0
@@ -112,7 +112,6 @@ def climb(X: Float[Array, "N D"], F: Float[Array, "N J"], noise: float) -> Float
 class MAPGPLVM(Baseline):
     """Poisson GPLVM by coordinate ascent on F and X.
 
-    X starts at the principal components of the square roots of the counts, each with variance one, F at log(y + 1/2).
     NaN means missing. There is no ``transform``: the method places the rows it was fitted to. The time of a
     round grows with J N^3.
 
@@ -120,13 +119,15 @@ class MAPGPLVM(Baseline):
     ----------
     n_components : int
         Latent dimensions D.
+    init : {"pca", "isomap", "tsne", "kernel"} or array (N, D)
+        Where X starts: by default the principal components of the square roots of the counts, each with variance one.
     noise : float
         Independent variance of each f_nj. The model has none; what is here makes C invertible, and decides how
         far X moves.
     max_iter : int
         Rounds.
     random_state : int, RandomState or None
-        Of the start, where the table is so large that its principal components are found by sampling.
+        Of the start.
 
     Attributes
     ----------
@@ -145,8 +146,17 @@ class MAPGPLVM(Baseline):
     _likelihood = likelihoods.Poisson()
     _gaps = True
 
-    def __init__(self, n_components: int = 2, *, noise: float = 1e-4, max_iter: int = 100, random_state: Any = None):
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        init: Any = "pca",
+        noise: float = 1e-4,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ):
         super().__init__(n_components, random_state=random_state)
+        self.init = init
         self.noise = noise
         self.max_iter = max_iter
 
@@ -155,7 +165,7 @@ class MAPGPLVM(Baseline):
         noise = float(self.noise)
         if not 1e-8 <= noise < np.inf:
             raise ValueError(f"noise must be finite and at least 1e-8, got {noise:g}")
-        start = principal_start(np.sqrt(Y), observed, self.n_components, seed)
+        start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
         room.make()
         with jax.enable_x64(True), linalg.one_blas_thread():
             table = Columns(jnp.asarray(Y), jnp.asarray(observed, float))

@@ -45,6 +45,7 @@ N_DRAWS = 16  # of a row's cells, from each member
 FREEDOM = 5.0
 APART = 1.0  # between the two places that are climbed from; x has unit variance
 BLOCK_CELLS = 65_536
+ROUNDING = 1e-6  # of a sum of squares in single precision
 
 
 class Members(NamedTuple):
@@ -170,11 +171,13 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         W, beta, theta, _, points = member
         local = jax.tree.map(lambda part: part.astype(W.dtype), local)
         D = local.X.shape[1]
-        # Around each place and, last, as wide as the prior, which stands in where single precision overflowed.
-        finite = jnp.isfinite(local.value) & jnp.isfinite(local.metric).all(axis=(1, 2))
+        # Around each place and, last, as wide as the prior, which stands in where single precision overflowed; where it
+        # is too coarse for a positive definite metric, rounding is added.
         eye = jnp.broadcast_to(jnp.eye(D), (1, B, D, D))
+        metric = local.metric + ROUNDING * jnp.trace(local.metric, axis1=1, axis2=2)[:, None, None] * jnp.eye(D)
+        finite = jnp.isfinite(local.value) & jnp.isfinite(linalg.small_cholesky(metric)[-1][-1])
         centre = jnp.where(finite[:, None], local.X, 0).reshape(C, B, D)
-        metric = jnp.where(finite[:, None, None], local.metric, jnp.eye(D)).reshape(C, B, D, D)
+        metric = jnp.where(finite[:, None, None], metric, jnp.eye(D)).reshape(C, B, D, D)
         centre, metric = jnp.concatenate([centre, jnp.zeros((1, B, D))]), jnp.concatenate([metric, eye])
         L = linalg.small_cholesky(metric)
         wide = [[entry[:, None] for entry in row] for row in L]

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from rflvm.cli import main, messages
 
-COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "compare", "demo", "datasets"]
+COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "compare", "demo", "datasets", "reproduce"]
 
 
 def invoke(*arguments: str):

@@ -36,7 +36,8 @@ def test_a_quick_table_has_few_rows_none_of_them_empty():
 
 def test_one_task_per_data_set_method_and_run():
     full, quick = table.tasks(quick=False), table.tasks(quick=True)
-    assert len(full) == len({task.name for task in full}) == 8 * len(methods.LABELS) * table.N_RUNS
+    shared = 6 * len(methods.SEEDLESS) * (table.N_RUNS - 1)  # six tables are the same in every run
+    assert len(full) == len({task.name for task in full}) == 8 * len(methods.LABELS) * table.N_RUNS - shared
     assert len(quick) == 8 * len(methods.LABELS)
 
 
@@ -47,17 +48,18 @@ def test_a_fit_separates_what_differs(monkeypatch, method):
     target = np.repeat([0, 1], 30)
     data = rng.poisson(np.where(target[:, None] == np.arange(10) % 2, 8.0, 1.0)).astype(float)
     monkeypatch.setitem(table.DATASETS, "bridges", lambda run: Bunch(data=data, target=target))
-    values, arrays = table.fit("bridges", method, 0, quick=False)
-    assert values["accuracy"] > 0.95
+    values, arrays = table.fit("bridges", method, range(2), quick=False)
+    assert len(values["accuracy"]) == 2
+    assert min(values["accuracy"]) > 0.95
     assert arrays["X"].shape == (60, 2)
 
 
 def test_runs_are_summarised_and_printed_with_the_papers():
     accuracy = {"pca": [0.5, 0.6, 0.7], "tsne": [0.9, 0.9, 0.9]}
     results = [
-        Result({"dataset": "spam", "method": method, "accuracy": value, "seconds": 2.0}, {})
+        Result({"dataset": "spam", "method": method, "accuracy": part, "seconds": 2.0}, {})
         for method, values in accuracy.items()
-        for value in values
+        for part in (values[:1], values[1:])
     ]
     cells = table.summarise(results)
     assert [(cell.dataset, cell.method) for cell in cells] == [("spam", "pca"), ("spam", "tsne")]

@@ -23,6 +23,7 @@ LABELS = {
     "umap": "UMAP",
     "tsne": "t-SNE",
 }
+SEEDLESS = ("pca", "nmf", "isomap", "dla-gplvm")  # at most a singular value decomposition is random
 RFLVMS = tuple(name for name in LABELS if name.endswith("-rflvm"))
 ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},

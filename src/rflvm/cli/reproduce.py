@@ -12,7 +12,7 @@ from . import messages
 if TYPE_CHECKING:
     from ..experiments.store import Step
 
-EXPERIMENTS = ("table", "figure-gaussian", "figure-poisson", "figure-hippocampus")
+EXPERIMENTS = ("table", "figure-gaussian", "figure-poisson", "figure-hippocampus", "figure-mnist", "figure-faces")
 
 
 def time_left(seconds: float | None) -> str:

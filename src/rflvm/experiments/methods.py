@@ -28,6 +28,7 @@ RFLVMS = tuple(name for name in LABELS if name.endswith("-rflvm"))
 ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
+    "quick": {"inference": "map", "kernel": "rbf", "init": "tsne", "max_iter": 15},
 }
 
 

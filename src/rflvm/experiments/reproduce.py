@@ -8,13 +8,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import figure_gaussian, figure_hippocampus, figure_poisson, store, table
+from . import figure_faces, figure_gaussian, figure_hippocampus, figure_mnist, figure_poisson, store, table
 from .store import Step
 
 FIGURES: dict[str, Any] = {
     "figure-gaussian": figure_gaussian,
     "figure-poisson": figure_poisson,
     "figure-hippocampus": figure_hippocampus,
+    "figure-mnist": figure_mnist,
+    "figure-faces": figure_faces,
 }
 EXPERIMENTS = ("table", *FIGURES)
 

@@ -201,22 +201,33 @@ def images(
         raise ValueError(f"images must have the shape of the table, {model._values.shape}, got {pixels.shape}")
     if not 0 < size < 1:
         raise ValueError(f"size must be between 0 and 1, got {size}")
-    points = model.embedding_[:, [first, second]]
-    side = size * np.ptp(points, axis=0).max() / max(height, width)
-    w, h = side * width, side * height
     ax = axes(ax)
-    limits = {"vmin": np.nanmin(pixels), "vmax": np.nanmax(pixels), "cmap": cmap}
-    for n in without_overlap(points, w, h, random_state):
-        x, y = points[n]
-        box = (x - w / 2, x + w / 2, y - h / 2, y + h / 2)
-        ax.imshow(pixels[n].reshape(height, width), extent=box, interpolation="antialiased", zorder=2, **limits)
-    room = np.array([w, h])
-    low, high = points.min(axis=0) - room, points.max(axis=0) + room
+    points = model.embedding_[:, [first, second]]
+    paste(ax, points, pixels.reshape(-1, height, width), size, cmap, random_state)
     name_dimensions(ax, first, second)
     ax.set_aspect("equal", adjustable="box")
+    return ax
+
+
+def paste(
+    ax: Any,
+    points: Float[np.ndarray, "N 2"],
+    pixels: Float[np.ndarray, "N height width"],
+    size: float,
+    cmap: str = "gray",
+    seed: int = 0,
+) -> None:
+    """Images centred at points, without those that would overlap one before them; the axes end around them."""
+    height, width = pixels.shape[1:]
+    side = size * np.ptp(points, axis=0).max() / max(height, width)
+    room = side * np.array([width, height])
+    limits = {"vmin": np.nanmin(pixels), "vmax": np.nanmax(pixels), "cmap": cmap}
+    for n in without_overlap(points, *room, seed):
+        (x, y), (w, h) = points[n], room / 2
+        ax.imshow(pixels[n], extent=(x - w, x + w, y - h, y + h), interpolation="antialiased", zorder=2, **limits)
+    low, high = points.min(axis=0) - room, points.max(axis=0) + room
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
-    return ax
 
 
 def without_overlap(points: Float[np.ndarray, "N 2"], width: float, height: float, seed: int) -> list[int]:

@@ -53,8 +53,10 @@ def tasks(quick: bool) -> list[Task]:
 def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
     """Digits in random order, without those that would overlap."""
     import matplotlib as mpl
+    from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
 
+    ink = LinearSegmentedColormap.from_list("ink", [(0, 0, 0, 0), (0, 0, 0, 1)])  # the draws show through
     images = load(quick)
     pixels = images.data.reshape(-1, *images.shape)
     with mpl.rc_context(drawing.STYLE):
@@ -63,8 +65,8 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
             values, arrays = result
             if "counts" in arrays:
                 shown = np.ma.masked_equal(np.sqrt(arrays["counts"].T), 0)
-                ax.pcolormesh(arrays["edges_x"], arrays["edges_y"], shown, cmap="Blues", rasterized=True)
-            paste(ax, arrays["X"], pixels, SIZE, "gray_r")
+                ax.pcolormesh(arrays["edges_x"], arrays["edges_y"], shown, cmap="YlOrRd", rasterized=True)
+            paste(ax, arrays["X"], pixels, SIZE, ink)
             ax.set(title=f"{METHODS[values['method']]}: accuracy of 1-NN {values['accuracy']:.3f}", aspect="equal")
             ax.set(xlabel="$x_1$", ylabel="$x_2$")
         return drawing.save(figure, folder, "figure-mnist")

@@ -214,7 +214,7 @@ def paste(
     points: Float[np.ndarray, "N 2"],
     pixels: Float[np.ndarray, "N height width"],
     size: float,
-    cmap: str = "gray",
+    cmap: Any = "gray",
     seed: int = 0,
 ) -> None:
     """Images centred at points, without those that would overlap one before them; the axes end around them."""

@@ -28,7 +28,15 @@ RFLVMS = tuple(name for name in LABELS if name.endswith("-rflvm"))
 ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
-    "quick": {"inference": "map", "kernel": "rbf", "init": "tsne", "max_iter": 15},
+}
+LIMITS: dict[str, dict[str, Any]] = {  # of methods that would go on for hours where counts are large
+    "dla-gplvm": {"max_iter": 6},
+    "gplvm": {"max_iter": 200},
+}
+QUICK: dict[str, dict[str, Any]] = {
+    "dla-gplvm": {"max_iter": 1},
+    "gplvm": {"max_iter": 20},
+    **{name: {**ENGINES["map"], "init": "tsne", "max_iter": 10} for name in RFLVMS},
 }
 
 

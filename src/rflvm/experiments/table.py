@@ -58,7 +58,7 @@ def fit(dataset: str, method: str, runs: Sequence[int], quick: bool) -> tuple[di
     """One fit for some runs: the accuracy of each, and the positions."""
     table = DATASETS[dataset](runs[0])
     Y, labels = cut(table, runs[0]) if quick else (table.data, table.target)
-    settings = methods.ENGINES["quick"] if quick and method in methods.RFLVMS else {}
+    settings = (methods.QUICK if quick else methods.LIMITS).get(method, {})
     X = np.asarray(methods.fitted(method, Y, 2, runs[0], **settings).embedding_, float)
     accuracy = [knn_accuracy(X, labels, n_repeats=1, seed=run).mean for run in runs]
     return {"dataset": dataset, "method": method, "runs": list(runs), "accuracy": accuracy}, {"X": X}

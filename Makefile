@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-long lint types benchmark clean
+.PHONY: demo test test-long browser lint types benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
@@ -15,8 +15,15 @@ $(STAMP): pyproject.toml
 demo: $(STAMP)
 	$(VENV)/bin/python examples/s_curve.py
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(VENV)/bin/python -m pytest -n 2 --dist worksteal
+
+# The tests of the report's page need Debian's chromium, and are skipped where it cannot be had.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq -o Acquire::http::Timeout=20 update && \
+	  apt-get -qq install --yes --no-install-recommends chromium chromium-driver >/dev/null; } || \
+	echo "no browser: as root, apt-get install chromium chromium-driver"
 
 test-long: $(STAMP)
 	XLA_FLAGS= $(VENV)/bin/python -m pytest -n 2 -m long

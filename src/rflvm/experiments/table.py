@@ -32,7 +32,6 @@ DATASETS: dict[str, Callable[[int], Bunch]] = {
 }
 DRAWN = ("cifar10", "mnist")  # a run has images of its own
 QUICK_ROWS, QUICK_COLUMNS = 200, 100
-PAIR = "{mean:.4f} ± {error:.4f}"
 
 
 class Cell(NamedTuple):
@@ -108,7 +107,7 @@ def _line(title: str, row: dict[str, tuple[float, float]], columns: Sequence[str
         if name not in row:
             return ""
         mean, error = row[name]
-        pair = PAIR.format(mean=mean, error=error)
-        return f"**{pair}**" if mean == best else pair
+        both = f"{mean:.4f} ± {error:.4f}" if error else f"{mean:.4f}"
+        return f"**{both}**" if mean == best else both
 
     return f"| {title} | " + " | ".join(text(name) for name in columns) + " |"

@@ -1,10 +1,12 @@
 # make demo   simulate the paper's Poisson S-curve, fit it, draw the picture
 # make test   the whole test suite
+# make docs   the documentation, in output/docs
 PYTHON ?= python3
 VENV := .venv
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 
-.PHONY: demo test test-long browser lint types benchmark clean
+.PHONY: demo test test-long browser docs lint types benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
@@ -27,6 +29,14 @@ browser:
 
 test-long: $(STAMP)
 	XLA_FLAGS= $(VENV)/bin/python -m pytest -n 2 -m long
+
+# Its pages compute: their examples run anew in every build.
+docs: $(DOCS_STAMP)
+	$(VENV)/bin/sphinx-build -W --keep-going -b html docs output/docs
+
+$(DOCS_STAMP): $(STAMP)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[plots,docs]'
+	touch $@
 
 lint: $(STAMP)
 	$(VENV)/bin/ruff check .

@@ -176,6 +176,18 @@ def sample(
     -------
     Draws
         Interrupting a run (Ctrl-C) returns the draws made so far; ``continue_sampling`` makes more.
+
+    Examples
+    --------
+    Far too short a run, to see what comes out:
+
+    >>> import numpy as np
+    >>> import rflvm
+    >>> Y = np.random.default_rng(0).poisson(3, (12, 5)).astype(float)
+    >>> Y[0, 0] = np.nan
+    >>> draws = rflvm.sample(Y, "poisson", n_features=6, n_samples=6, n_burnin=4, init="pca")
+    >>> draws["X"].shape  # chain, draw, row, latent dimension
+    (1, 6, 12, 2)
     """
     family = likelihoods.get(likelihood)
     D, H = validation.check_dimensions(n_components, n_features)

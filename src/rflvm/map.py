@@ -541,6 +541,15 @@ def maximise(
     -------
     Fit
         Interrupting (Ctrl-C) returns the best point found so far, once a start has been chosen.
+
+    Examples
+    --------
+    >>> import rflvm
+    >>> from rflvm.datasets import make_s_curve
+    >>> Y = make_s_curve(60, 20, emissions="poisson").data
+    >>> fit = rflvm.maximise(Y, "poisson", n_features=20, init="pca", n_iterations=200)
+    >>> fit.X.shape, fit.convergence
+    ((60, 2), 'converged')
     """
     family = likelihoods.get(likelihood)
     D, H = validation.check_dimensions(n_components, n_features)

@@ -41,6 +41,13 @@ def make_s_curve(
     -------
     Bunch
         ``data`` Y (N, J), ``X`` (N, 2), ``F``, ``t`` the position along the curve.
+
+    Examples
+    --------
+    >>> from rflvm.datasets import make_s_curve
+    >>> truth = make_s_curve(60, 20, emissions="poisson")
+    >>> truth.data.shape, truth.X.shape, truth.F.shape
+    ((60, 20), (60, 2), (60, 20))
     """
     if emissions not in EMISSIONS:
         raise ValueError(f"emissions must be one of {', '.join(EMISSIONS)}, got {emissions!r}")

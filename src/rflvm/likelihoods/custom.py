@@ -26,7 +26,10 @@ class Custom(Likelihood):
     Heavy-tailed noise, a Student t with 4 degrees of freedom:
 
     >>> import jax.numpy as jnp
-    >>> student = Custom(lambda y, f: -2.5 * jnp.log1p((y - f) ** 2 / 4))
+    >>> from rflvm.likelihoods import Custom
+    >>> student = Custom(lambda y, f: -2.5 * jnp.log1p((y - f) ** 2 / 4), mean=lambda f: f)
+    >>> float(student.log_factor(jnp.ones((1, 1)), jnp.ones((1, 1)), {}, None)[0, 0])
+    0.0
     """
 
     name: ClassVar[str] = "custom"

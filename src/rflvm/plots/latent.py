@@ -52,6 +52,16 @@ def latent(
     Returns
     -------
     Axes
+
+    Examples
+    --------
+    >>> from rflvm import RFLVM, plots
+    >>> from rflvm.datasets import make_s_curve
+    >>> truth = make_s_curve(60, 20, emissions="poisson")
+    >>> model = RFLVM(likelihood="poisson", inference="map", kernel="rbf", n_features=20, init="pca", max_iter=200)
+    >>> model = model.fit(truth.data)
+    >>> ax = plots.latent(model, truth.t, label="place on the curve")
+    >>> ax.figure.savefig("latent.png")
     """
     check_is_fitted(model)
     if not 0 < level < 1:

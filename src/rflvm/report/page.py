@@ -61,8 +61,14 @@ def write_report(
 
     Examples
     --------
+    >>> from rflvm import RFLVM
+    >>> from rflvm.datasets import make_s_curve
     >>> from rflvm.report import write_report
-    >>> write_report(model, "report.html", colours={"season": seasons})  # doctest: +SKIP
+    >>> truth = make_s_curve(60, 20, emissions="poisson")
+    >>> model = RFLVM(likelihood="poisson", inference="map", kernel="rbf", n_features=20, init="pca", max_iter=200)
+    >>> model = model.fit(truth.data)
+    >>> write_report(model, "report.html", colours={"place on the curve": truth.t}).name
+    'report.html'
     """
     check_is_fitted(model)
     if model.likelihood_.name not in payload.FAMILIES:

@@ -99,7 +99,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> from rflvm.datasets import make_s_curve
     >>> Y = make_s_curve(60, 20, emissions="poisson").data
     >>> model = RFLVM(
-    ...     likelihood="poisson", inference="map", kernel="rbf", n_features=20, max_iter=200, random_state=0
+    ...     likelihood="poisson", inference="map", kernel="rbf", n_features=20, init="pca", max_iter=200, random_state=0
     ... )
     >>> model.fit_transform(Y).shape
     (60, 2)

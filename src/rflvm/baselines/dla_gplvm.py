@@ -259,7 +259,7 @@ class DLAGPLVM(Baseline):
     embedding_ : array (N, D)
         X, in lengthscales.
     F_ : array (N, J)
-        f_nj at the mode; exp(F_) are the expected counts, also of missing cells.
+        f_nj at the mode; ``exp(F_)`` are the expected counts, also of missing cells.
     amplitude_ : float
         Standard deviation of the functions.
     log_evidence_ : array

@@ -134,7 +134,7 @@ class MAPGPLVM(Baseline):
     embedding_ : array (N, D)
         X.
     F_ : array (N, J)
-        exp(F_) are the expected counts, also of missing cells.
+        ``exp(F_)`` are the expected counts, also of missing cells.
     log_joint_ : array
         log p(Y, F, X), up to a constant, before each round and at the end.
     n_iter_ : int

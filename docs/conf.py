@@ -3,7 +3,8 @@
 import os
 from importlib.metadata import version as version_of
 
-# The tables of the examples are small: most of their time is compilation, and code that is not optimised is ready sooner.
+# The tables of the examples are small, and most of their time is compilation: as in the tests, machine code that is not
+# optimised is ready sooner.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 project = "rflvm"

@@ -1,7 +1,11 @@
 """Settings of the documentation; ``make docs`` builds it with warnings as errors."""
 
 import os
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # mathematics.py
 
 # The tables of the examples are small, and most of their time is compilation: as in the tests, machine code that is not
 # optimised is ready sooner.
@@ -12,11 +16,14 @@ author = "The rflvm developers"
 copyright = author
 version = release = version_of("rflvm")
 
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "mathematics", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"rflvm {version}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["formula.css"]
+html_math_renderer = "svg"
 
 # The pages compute. They run anew in every build: a cache would not notice that the library has changed.
 nb_execution_mode = "force"

@@ -107,7 +107,7 @@ def kernel_mse(K: Float[np.ndarray, "N N"], X: Float[np.ndarray, "*S N D"], W: F
 
     Examples
     --------
-    Many frequencies from a standard normal make the kernel exp(-|d|^2 / 2):
+    Many frequencies from a standard normal make the RBF kernel:
 
     >>> import numpy as np
     >>> from rflvm.metrics import kernel_mse

@@ -22,7 +22,7 @@ html_theme = "furo"
 html_title = f"rflvm {version}"
 html_copy_source = False
 html_static_path = ["_static"]
-html_css_files = ["formula.css"]
+html_css_files = ["pages.css"]
 html_math_renderer = "svg"
 
 # The pages compute. They run anew in every build: a cache would not notice that the library has changed.

@@ -98,9 +98,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     >>> from rflvm import RFLVM
     >>> from rflvm.datasets import make_s_curve
     >>> Y = make_s_curve(60, 20, emissions="poisson").data
-    >>> model = RFLVM(
-    ...     likelihood="poisson", inference="map", kernel="rbf", n_features=20, init="pca", max_iter=200, random_state=0
-    ... )
+    >>> settings = {"inference": "map", "kernel": "rbf", "n_features": 20, "init": "pca", "max_iter": 200}
+    >>> model = RFLVM(likelihood="poisson", random_state=0, **settings)
     >>> model.fit_transform(Y).shape
     (60, 2)
     >>> model.inverse_transform([[0.0, 0.0]]).shape

@@ -114,7 +114,7 @@ def test_the_tutorial(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "tutorial.md").read_text()
     names = run(python(text), "tutorial.md")
-    assert "effective draws of 1200" in names["page"]
+    assert "effective draws of 600" in names["page"]
     assert metrics.r2_affine(names["truth"].X, names["model"].embedding_) > 0.85
     ran = 0
     for command in commands(text):

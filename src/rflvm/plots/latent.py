@@ -232,7 +232,7 @@ def paste(
     side = size * np.ptp(points, axis=0).max() / max(height, width)
     room = side * np.array([width, height])
     limits = {"vmin": np.nanmin(pixels), "vmax": np.nanmax(pixels), "cmap": cmap}
-    for n in without_overlap(points, *room, seed):
+    for n in without_overlap(points, room[0], room[1], seed):
         (x, y), (w, h) = points[n], room / 2
         ax.imshow(pixels[n], extent=(x - w, x + w, y - h, y + h), interpolation="antialiased", zorder=2, **limits)
     low, high = points.min(axis=0) - room, points.max(axis=0) + room

@@ -30,7 +30,7 @@ ENGINES: dict[str, dict[str, Any]] = {
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
 }
 LIMITS: dict[str, dict[str, Any]] = {  # of methods that would go on for hours where counts are large
-    "dla-gplvm": {"max_iter": 6},
+    "dla-gplvm": {"max_iter": 3},  # rounds of 15 steps, together about as many as RFLVM makes
     "gplvm": {"max_iter": 200},
 }
 QUICK: dict[str, dict[str, Any]] = {

@@ -106,6 +106,9 @@ BROKEN = {
         "t.mtx", b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 5 1\n", "must hold real numbers"
     ),
     "pixels that do not fit": Broken("t.csv", HEADER + ROWS, "is 4 pixels, and", ("--image-shape", "2x2"), 2),
+    "images and curves": Broken(
+        "t.csv", HEADER + ROWS, "--ordered draws curves, --image-shape", ("--image-shape", "2x2", "--ordered"), 2
+    ),
     "no shape": Broken("t.csv", HEADER + ROWS, "not height x width, such as 28x28", ("--image-shape", "4"), 2),
 }  # fmt: skip
 

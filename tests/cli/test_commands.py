@@ -69,7 +69,7 @@ def finished(tmp_path_factory, short):
     (folder / "stderr").write_text(result.stderr)
     assert short[-1]["colours"] == {"party": ["D", "R"] * 15}
     assert short[-1]["row_labels"][:2] == ["r0", "r1"]
-    assert (short[-1]["image_shape"], short[-1]["title"]) == (None, "counts.csv")
+    assert (short[-1]["image_shape"], short[-1]["ordered"], short[-1]["title"]) == (None, False, "counts.csv")
     return folder
 
 
@@ -113,6 +113,7 @@ def test_the_log_has_what_it_takes_to_do_it_again(here):
     assert log["table"]["rows"] == 30
     assert log["table"]["missing"] == pytest.approx(2 / 180)
     assert log["settings"]["n_features"] == 6
+    assert log["report"] == {"image_shape": None, "ordered": False}
     assert log["likelihood"]["family"] == "poisson"
     assert "times the mean" in log["likelihood"]["reason"]
     assert {"rflvm", "jax", "numpy"} <= set(log["versions"])
@@ -155,7 +156,8 @@ def test_force_replaces_a_run_but_not_for_a_table_that_cannot_be_fitted(here):
 
 def test_a_finished_run_is_made_longer_by_resuming(here):
     before = arrays("run/model.npz")["draws.X"]
-    invoke(*FIT, "--resume", "--samples", "45")
+    invoke(*FIT, "--resume", "--samples", "45", "--ordered")
+    assert json.loads(Path("run/log.json").read_text())["report"] == {"image_shape": None, "ordered": True}
     after = arrays("run/model.npz")["draws.X"]
     assert after.shape[1] == 45
     np.testing.assert_array_equal(after[:, :40], before)

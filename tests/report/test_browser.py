@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -110,6 +111,7 @@ def folder(tmp_path_factory):
         patch.setattr(page, "draw", lambda *args: [])
         write_report(fitted.poisson(), folder / "bars.html", colours=colours, title="Counts")
         write_report(fitted.poisson(), folder / "image.html", image_shape=(4, 5))
+        write_report(fitted.poisson(), folder / "curve.html", ordered=True)
         for name in FAMILIES:
             write_report(fitted.small(name), folder / f"{name}.html")
     return folder
@@ -118,6 +120,13 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def bars(driver, folder):
     opened = Page(driver, folder / "bars.html")
+    yield opened
+    assert opened.problems() == []
+
+
+@pytest.fixture
+def curve(driver, folder):
+    opened = Page(driver, folder / "curve.html")
     yield opened
     assert opened.problems() == []
 
@@ -264,6 +273,74 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
     opened.wait(lambda: "stale" not in opened("image-high").get_attribute("class"))
     assert (np.asarray(pixels("image-low")) <= pixels("image-high")).all()
     assert opened.problems() == []
+
+
+def test_columns_in_order_are_a_curve(curve):
+    model = fitted.poisson()
+    curve.move(310, 240).perform()
+    shown = curve.settle()
+    close(shown["mean"], model.inverse_transform([shown["x"]]))
+    shown = curve.click(0)  # which has a missing cell in column 1
+    close(shown["mean"], model.inverse_transform(model.embedding_[:1]))
+    drawn = lambda name: np.array(  # noqa: E731
+        [
+            [float(number) for number in spot.split()]
+            for spot in re.findall(r"[\d.-]+ [\d.-]+", curve(name).get_attribute("d"))
+        ]
+    )
+    mean, seen = drawn("mean"), drawn("seen-a")
+    assert len(mean) == fitted.J
+    np.testing.assert_allclose(np.delete(mean[:, 0], 1), seen[:, 0])  # a gap, and one scale from left to right
+    assert np.ptp(np.diff(mean[:, 0])) < 0.3
+    slope, start = np.polyfit(np.delete(model._values[0], 1), seen[:, 1], 1)
+    np.testing.assert_allclose(mean[:, 1], start + slope * np.array(shown["mean"]), atol=0.3)
+    band = drawn("band").reshape(2, fitted.J, 2)
+    assert (band[0, :, 1] <= band[1, ::-1, 1]).all()
+    assert not curve("seen-b").get_attribute("d")
+    assert not curve("listing").is_displayed()
+
+
+def test_a_column_of_the_curve_is_read_by_pointer_and_keyboard(curve):
+    model = fitted.poisson()
+    shown = curve.click(0)
+    text = lambda: f"{curve('reading-name').text}: {curve('reading').text}"  # noqa: E731
+    curve("curve").send_keys(Keys.HOME)
+    assert text().startswith(f"{fitted.HOSTILE}: model ")
+    assert fitted.HOSTILE[:17] + "…" in curve("drawing").text
+    assert not curve.driver.find_elements(By.CSS_SELECTOR, "#stage script")
+    curve("curve").send_keys(Keys.ARROW_RIGHT)
+    assert text().startswith("gene 1: model ")
+    assert text().endswith(", observed missing")
+    curve("curve").send_keys(Keys.END, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+    ends = curve.run("return rflvm.decode(arguments[0], 0, [18])", shown["x"])["interval"][0]
+    expected, observed = shown["mean"][18], model._values[0, 18]
+    assert text() == (f"gene 18: model {expected:.3g}, 90 % interval {ends[0]} to {ends[1]}, observed {observed:g}")
+    assert curve("curve").get_attribute("aria-valuetext") == text()
+    assert curve("curve").get_attribute("aria-valuenow") == "19"
+    width = curve("inside").rect["width"]
+    ActionChains(curve.driver, duration=0).move_to_element_with_offset(curve("inside"), width // 2 - 6, 0).perform()
+    assert curve("reading-name").text == "gene 19"
+    curve("join").click()
+    curve.click(20)
+    assert curve("reading").text.endswith(f", second row {model._values[20, 19]:g}")
+    assert curve("key-b").is_displayed()
+
+
+def test_slow_intervals_of_a_curve_wait_until_the_pointer_rests(curve):
+    curve.run(
+        "const now = performance.now.bind(performance); let late = 0; performance.now = () => now() + (late += 5)"
+    )
+    band = lambda: curve("band").get_attribute("d")  # noqa: E731
+    curve.click(3)
+    curve.click(7)
+    assert not band()
+    curve.wait(band)
+    levels = lambda: curve("drawing").text.split("\n")  # noqa: E731
+    before = levels()
+    curve("closer").click()
+    curve.wait(lambda: levels() != before)
+    curve("closer").click()
+    curve.wait(lambda: levels() == before)
 
 
 def test_of_three_dimensions_two_are_chosen(driver, folder):

@@ -163,6 +163,9 @@ def test_a_large_table_is_shown_in_part(tmp_path, monkeypatch):
     assert sorted(header["order"]) == list(range(5))
     whole = read(write_report(fitted.poisson(), tmp_path / "report.html", image_shape=(4, 5)))
     assert arrays_of(whole)[1]["beta"].shape == (16, 20, 20)
+    curve = read(write_report(fitted.poisson(), tmp_path / "report.html", ordered=True))
+    assert "10 of 60 rows, chosen at random and 5 of 20 columns, evenly spaced" in curve.text
+    assert json.loads(curve.sources["header"])["columns"][1:] == [f"gene {j}" for j in (5, 10, 14, 19)]
 
 
 @bare
@@ -192,6 +195,7 @@ def test_bad_input_is_refused(tmp_path):
         ({"row_labels": ["a"]}, "row_labels must be 12 labels"),
         ({"colours": {"kind": [1, 2]}}, "one value per row, 12 of them"),
         ({"image_shape": (2, 3)}, "with a product of 5"),
+        ({"image_shape": (1, 5), "ordered": True}, "ordered=True draws rows as curves and image_shape as images"),
     ]
     for settings, match in cases:
         with pytest.raises(ValueError, match=match):

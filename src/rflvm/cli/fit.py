@@ -90,6 +90,9 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--image-shape", type=ImageShape(), metavar="HxW", help="Columns are pixels, row by row: draw images in the report."
 )
 @click.option(
+    "--ordered", is_flag=True, help="Columns are in order (time, wavelength, position): draw curves in the report."
+)
+@click.option(
     "--resume",
     is_flag=True,
     help="Go on with the run in --out, to the same draws as if nothing had "
@@ -118,6 +121,7 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
       rflvm fit counts.csv --out run/ --quick --classes party
       rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
+      rflvm fit spectra.csv --out spectra/ --ordered
       rflvm fit cells.h5ad --out cells/ --layer counts --classes cell_type
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
@@ -132,6 +136,8 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
             raise click.UsageError(f"{option} is for sampling, and --quick or --inference map does not sample", context)
     if resume and force:
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
+    if options["ordered"] and options["image_shape"] is not None:
+        raise click.UsageError("--ordered draws curves, --image-shape draws images: leave out one of the two", context)
     folder = Folder(out, FILES, resume=resume, force=force)
     _fit(table, folder, wanted, inference, resume, options)
 
@@ -162,9 +168,10 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
         try:
             model.fit(table.frame(), offset=table.offset, checkpoint=checkpoint)
             seconds = time.time() - started
-            left_out = _write(model, table, folder.new, options["image_shape"])
+            form = {name: options[name] for name in ("image_shape", "ordered")}
+            left_out = _write(model, table, folder.new, form)
             heard.warnings.extend(left_out)
-            log = _log(model, table, started, seconds, resume, heard)
+            log = _log(model, table, form, started, seconds, resume, heard)
             (folder.new / "log.json").write_text(log, encoding="utf-8")
             files = folder.publish()
         except KeyboardInterrupt:
@@ -199,8 +206,8 @@ def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) 
         )
 
 
-def _write(model: RFLVM, table: FileTable, folder: Path, image_shape: tuple[int, int] | None) -> list[str]:
-    """All files but the log; what had to be left out, and why."""
+def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -> list[str]:
+    """All files but the log, the report in the given form; what had to be left out, and why."""
     from . import output
 
     model.set_params(progress=False)
@@ -210,7 +217,7 @@ def _write(model: RFLVM, table: FileTable, folder: Path, image_shape: tuple[int,
     left_out = []
     for name, write in (("posterior.nc", _write_posterior), ("report.html", _write_report)):
         try:
-            write(model, table, folder / name, image_shape)
+            write(model, table, folder / name, form)
         except OSError:
             raise
         except Exception as error:  # the fit, which may have taken hours, is not lost for a picture of it
@@ -220,7 +227,7 @@ def _write(model: RFLVM, table: FileTable, folder: Path, image_shape: tuple[int,
     return left_out
 
 
-def _write_posterior(model: RFLVM, table: FileTable, path: Path, image_shape: tuple[int, int] | None) -> None:
+def _write_posterior(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
     try:
         import h5netcdf  # noqa: F401
         import xarray  # noqa: F401
@@ -229,20 +236,22 @@ def _write_posterior(model: RFLVM, table: FileTable, path: Path, image_shape: tu
     model.posterior_.to_netcdf(path, engine="h5netcdf")
 
 
-def _write_report(model: RFLVM, table: FileTable, path: Path, image_shape: tuple[int, int] | None) -> None:
+def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
     from ..report import write_report
 
-    write_report(
-        model,
-        path,
-        row_labels=table.labels,
-        colours=table.classes or None,
-        image_shape=image_shape,
-        title=table.path.name,
-    )
+    colours = table.classes or None
+    write_report(model, path, row_labels=table.labels, colours=colours, title=table.path.name, **form)
 
 
-def _log(model: RFLVM, table: FileTable, started: float, seconds: float, resume: bool, heard: messages.Heard) -> str:
+def _log(
+    model: RFLVM,
+    table: FileTable,
+    form: dict[str, Any],
+    started: float,
+    seconds: float,
+    resume: bool,
+    heard: messages.Heard,
+) -> str:
     """What was done, with what, and what came out, as JSON."""
     import datetime
     import json
@@ -273,6 +282,7 @@ def _log(model: RFLVM, table: FileTable, started: float, seconds: float, resume:
             "notes": table.notes,
         },
         "settings": {name: value for name, value in model.get_params().items() if name not in ("prior", "progress")},
+        "report": form,
         "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
         "convergence": model.convergence_,
         "iterations": model.n_iter_,

@@ -23,6 +23,15 @@ from ..summaries import column_names, image_shape_of, row_names
 from . import payload
 from .figures import Figure, draw
 
+FORMS = {  # how a decoded row is shown
+    "bars": "Bars have a scale per column, its observed range, and come in the order of how much the column varies "
+    "with the position relative to its noise.",
+    "image": "All images have one grey scale, the observed range of the table. Missing pixels are blue.",
+    "curve": "The curve goes over the columns in the order of the table. Its scale is the observed range of the table; "
+    "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "
+    "has the focus, the arrow keys, Page Up, Page Down, Home and End choose the column that is read.",
+}
+
 
 def write_report(
     model: RFLVM,
@@ -31,13 +40,15 @@ def write_report(
     row_labels: Any = None,
     colours: Mapping[str, Any] | None = None,
     image_shape: tuple[int, int] | None = None,
+    ordered: bool = False,
     title: str | None = None,
 ) -> Path:
     """Write a fitted model as one HTML file that needs nothing else: no network, no other file.
 
     It has the latent explorer (every position is decoded as the pointer moves, as ``inverse_transform`` would), what
-    ``diagnose`` says, and the figures of ``rflvm.plots``. The explorer holds at most 5000 rows, chosen at random, and
-    the 1000 columns that vary most (images and multinomial tables: all columns); the page says so.
+    ``diagnose`` says, and the figures of ``rflvm.plots``. The explorer shows a decoded row as bars, as an image
+    (``image_shape``) or as a curve (``ordered``). It holds at most 5000 rows, chosen at random, and 1000 columns: those
+    that vary most, of a curve evenly spaced ones (images and multinomial tables: all columns); the page says so.
 
     Parameters
     ----------
@@ -51,6 +62,9 @@ def write_report(
         Classes or numbers to colour the rows by, told apart as in ``plots.latent``.
     image_shape : (int, int), optional
         Height and width when the columns are pixels, row by row.
+    ordered : bool
+        The columns are in order (time, wavelength, position): a row is drawn as a curve over them. Not together with
+        ``image_shape``.
     title : str, optional
         The heading.
 
@@ -76,6 +90,8 @@ def write_report(
             f"a report decodes in the browser, which cannot run the functions of a {model.likelihood_.name} "
             "likelihood: draw the figures of rflvm.plots instead"
         )
+    if ordered and image_shape is not None:
+        raise ValueError("ordered=True draws rows as curves and image_shape as images: give one of the two")
     N = len(model.embedding_)
     labels = row_names(model) if row_labels is None else [str(label) for label in row_labels]
     if len(labels) != N:
@@ -83,7 +99,7 @@ def write_report(
     given = {str(name): column for name, column in ({} if colours is None else colours).items()}
     colourings = {name: read_colours(column, N) for name, column in given.items()}
     shape = None if image_shape is None else image_shape_of(model, image_shape)
-    data = payload.build(model, labels, colourings, shape)
+    data = payload.build(model, labels, colourings, shape, bool(ordered))
     pictures = draw(model, given, colourings, shape, [int(j) for j in data.order])
     style, script = _source("report.css"), _source("report.js")
     page = Template(_source("report.html")).substitute(
@@ -94,7 +110,8 @@ def write_report(
         title=escape(title or "Random feature latent variable model"),
         facts=escape(_facts(model)),
         verdict=_verdict(model),
-        left_out=escape(_left_out(model, data)),
+        left_out=escape(_left_out(model, data, ordered)),
+        form=FORMS["image" if shape else "curve" if ordered else "bars"],
         about_data=_definitions(_about_data(model)),
         settings=_definitions(_settings(model)),
         diagnostics=_diagnostics(model),
@@ -139,13 +156,14 @@ def _verdict(model: RFLVM) -> str:
     return '<p class="verdict good"><a href="#diagnostics">Nothing speaks against relying on this fit</a></p>'
 
 
-def _left_out(model: RFLVM, data: payload.Payload) -> str:
+def _left_out(model: RFLVM, data: payload.Payload, ordered: bool) -> str:
     parts = []
     N, J = model._values.shape
     if len(data.rows) < N:
         parts.append(f"{len(data.rows):,} of {N:,} rows, chosen at random")
     if len(data.columns) < J:
-        parts.append(f"the {len(data.columns):,} of {J:,} columns that vary most")
+        share = f"{len(data.columns):,} of {J:,} columns"
+        parts.append(f"{share}, evenly spaced" if ordered else f"the {share} that vary most")
     return f"The explorer has {' and '.join(parts)}." if parts else ""
 
 

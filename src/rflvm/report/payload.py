@@ -21,7 +21,7 @@ from ..estimator import RFLVM
 from ..plots.colours import COLOURS, Colouring
 from ..summaries import column_names, row_covariances, trials_per_cell, usual_trials
 
-MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, the columns that vary most
+MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, and of columns see ``_chosen``
 N_JUDGED = 500  # rows from which it is told which columns vary
 LARGEST = 2**31 - 1
 MISSING = 2**16 - 1  # among observed whole numbers
@@ -39,11 +39,15 @@ class Payload(NamedTuple):
 
 
 def build(
-    model: RFLVM, labels: list[str], colourings: Mapping[str, Colouring], image_shape: tuple[int, int] | None
+    model: RFLVM,
+    labels: list[str],
+    colourings: Mapping[str, Colouring],
+    image_shape: tuple[int, int] | None,
+    ordered: bool,
 ) -> Payload:
     """Everything the explorer needs of a fitted model."""
     order = variation(model)
-    rows, columns = _chosen(model, order, whole=image_shape is not None)
+    rows, columns = _chosen(model, order, image_shape is not None, ordered)
     names = titled_columns(model)
     arrays = _arrays(model, rows, columns) | {
         f"colour{i}": colouring.values[rows].astype("<f4") for i, colouring in enumerate(colourings.values())
@@ -57,6 +61,7 @@ def build(
         "rows": [labels[n] for n in rows],
         "order": [place_of[int(j)] for j in order if int(j) in place_of],
         "image": image_shape,
+        "ordered": ordered,
         "colours": [{"name": name, "classes": colouring.names} for name, colouring in colourings.items()],
         "palette": COLOURS,
         "total": None if model._totals is None else float(np.nanmean(model._totals)),
@@ -93,11 +98,18 @@ def variation(model: RFLVM) -> np.ndarray:
     return np.argsort(-np.nan_to_num(ratio), kind="stable")
 
 
-def _chosen(model: RFLVM, order: np.ndarray, whole: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the explorer. Images and stick breaking need all columns."""
+def _chosen(model: RFLVM, order: np.ndarray, whole: bool, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of the explorer: the columns that vary most, or of a curve evenly spaced ones.
+
+    Images and stick breaking need all columns.
+    """
     rows = np.sort(np.random.default_rng(0).permutation(len(model.embedding_))[:MOST_ROWS])
-    whole = whole or isinstance(model.likelihood_, likelihoods.Multinomial)
-    return rows, np.sort(order if whole else order[:MOST_COLUMNS])
+    J = len(order)
+    if J <= MOST_COLUMNS or whole or isinstance(model.likelihood_, likelihoods.Multinomial):
+        return rows, np.arange(J)
+    if ordered:
+        return rows, np.linspace(0, J - 1, MOST_COLUMNS).round().astype(int)
+    return rows, np.sort(order[:MOST_COLUMNS])
 
 
 def _arrays(model: RFLVM, rows: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,5 +1,5 @@
 "use strict";
-// The latent explorer. In order: data, distributions, decoder, state, plane, panel, path, input, start.
+// The latent explorer. In order: data, distributions, decoder, state, plane, panel, curve, path, input, start.
 (async () => {
   const $ = (id) => document.getElementById(id);
   const root = document.documentElement;
@@ -39,7 +39,7 @@
     return new TYPES[about.type](buffer, about.at, about.shape.reduce((a, b) => a * b, 1));
   };
 
-  const { family, rows, columns, image } = header;
+  const { family, rows, columns, image, ordered } = header;
   const D = header.dimensions, N = rows.length, J = columns.length;
   const X = array("X"), covariance = array("covariance"), observed = array("observed");
   const W = array("W"), beta = array("beta"), step = array("step"), bias = array("bias");
@@ -624,13 +624,44 @@
   }
 
   // Intervals that would hold up the pointer wait until it rests.
-  const SLOW = 20; // milliseconds
-  let cost = 0; // recent mean
+  const SLOW = 20, REST = 90, SLICE = 8; // milliseconds
+  let cost = 0; // of the intervals, recent mean
+
+  const spent = (time) => { cost = 0.75 * cost + 0.25 * time; };
 
   function drawBarsTimed(row) {
     const start = performance.now();
     drawBars(row, true);
-    cost = 0.75 * cost + 0.25 * (performance.now() - start);
+    spent(performance.now() - start);
+  }
+
+  // The intervals of all columns, for so many milliseconds at a time that nothing has to wait for them.
+  function findEnds(row, slice, done) {
+    const ends = [new Float64Array(J), new Float64Array(J)];
+    let j = 0, time = 0;
+    const some = () => {
+      const start = performance.now();
+      while (j < J && performance.now() - start < slice) {
+        [ends[0][j], ends[1][j]] = interval(j, row);
+        j++;
+      }
+      time += performance.now() - start;
+      if (j < J) { waiting = setTimeout(some); return; }
+      spent(time);
+      current.ends = ends;
+      done();
+    };
+    some();
+  }
+
+  // What is known of column j at the position that is shown.
+  function tell(j) {
+    const [a, b] = current.ends ? current.ends.map((end) => end[j]) : interval(j, current.row);
+    const seen = (n, name) => {
+      if (n < 0) return "";
+      return Number.isNaN(cell(n, j)) ? `, ${name} missing` : `, ${name} ${number(cell(n, j))}`;
+    };
+    return `model ${number(mean[j])}, 90 % interval ${number(a)} to ${number(b)}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
   }
 
   let grey = [0, 1];
@@ -652,24 +683,145 @@
     $(id).height = image[0];
   }
 
-  // Quantiles of all pixels are drawn when the pointer rests, a few at a time, so that nothing waits for them.
-  function drawQuantiles(row) {
-    const ends = [new Float64Array(J), new Float64Array(J)];
-    let j = 0;
-    const some = () => {
-      const until = performance.now() + 8;
-      while (j < J && performance.now() < until) {
-        [ends[0][j], ends[1][j]] = interval(j, row);
-        j++;
-      }
-      if (j < J) { waiting = setTimeout(some); return; }
-      ["image-low", "image-high"].forEach((id, i) => {
-        drawImage(id, (j) => ends[i][j]);
-        $(id).classList.remove("stale");
-      });
-      current.ends = ends;
+  function drawQuantiles() {
+    ["image-low", "image-high"].forEach((id, i) => {
+      drawImage(id, (j) => current.ends[i][j]);
+      $(id).classList.remove("stale");
+    });
+  }
+
+  // ---------------------------------------------------------------- curve, over columns that are in order
+
+  const BOTTOM = 24, INSET = 7, DENSE = 4; // pixels; columns closer than DENSE are drawn as lines, not as dots
+  const NAME = 18; // characters of a name on the axis
+  const curve = { wide: 0, tall: 0, scale: [0, 1], drawn: "", at: header.order[0] };
+
+  const along = (j) => INSET + (J > 1 ? j / (J - 1) : 0.5) * (curve.wide - 2 * INSET);
+  const spot = (j, v) => {
+    const [a, b] = curve.scale, y = INSET + ((b - v) / (b - a)) * (curve.tall - 2 * INSET);
+    return `${along(j).toFixed(1)} ${Math.min(Math.max(y, -curve.tall), 2 * curve.tall).toFixed(1)}`;
+  };
+
+  // Runs of columns that have a value.
+  function runs(value) {
+    const found = [];
+    let before = -2;
+    for (let j = 0; j < J; j++) {
+      if (Number.isNaN(value(j))) continue;
+      if (before < j - 1) found.push([]);
+      found.at(-1).push(j);
+      before = j;
+    }
+    return found;
+  }
+
+  const through = (run, value) => run.map((j) => spot(j, value(j))).join("L");
+  const asLine = (value) => runs(value).map((run) => `M${through(run, value)}h0`).join("");
+  const asDots = (value) => runs(value).flat().map((j) => `M${spot(j, value(j))}h0`).join("");
+  const asBand = ([lower, upper]) => runs((j) => lower[j] + upper[j]).map(
+    (run) => `M${through(run, (j) => upper[j])}L${through(run.reverse(), (j) => lower[j])}Z`).join("");
+
+  function chooseScale() {
+    if (!$("closer").checked) { curve.scale = range([...low, ...high]); return; }
+    if (!current.ends) return; // it would jump as the intervals come and go
+    const seen = [state.a, state.b].filter((n) => n >= 0).flatMap((n) => columns.map((_, j) => cell(n, j)));
+    const shown = [...mean, ...current.ends[0], ...current.ends[1], ...seen, family === "gaussian" ? NaN : 0];
+    const [a, b] = range(shown.filter(Number.isFinite));
+    curve.scale = [a, b > a ? b : a + 1];
+  }
+
+  function drawTicks() {
+    const { wide, tall } = curve.box, [a, b] = curve.scale;
+    const drawn = [wide, tall, a, b].join();
+    if (drawn === curve.drawn) return;
+    curve.drawn = drawn;
+    const draw = (tag, attributes, text = "") => {
+      const element = document.createElementNS($("drawing").namespaceURI, tag);
+      for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+      element.textContent = text;
+      $("ticks").append(element);
     };
-    some();
+    $("ticks").replaceChildren();
+    pen.font = "11px system-ui, sans-serif";
+    const level = (v) => (Math.abs(v) >= 1e6 ? number(v) : minus(v.toLocaleString("en", { maximumFractionDigits: 9 })));
+    const levels = ticks(a, b, tall / 60);
+    const left = 8 + Math.max(...levels.map((v) => pen.measureText(level(v)).width));
+    Object.assign(curve, { left, wide: wide - left, tall: tall - BOTTOM });
+    for (const [name, value] of Object.entries({ x: left, width: curve.wide, height: curve.tall })) $("inside").setAttribute(name, value);
+    for (const v of levels) {
+      const y = Number(spot(0, v).split(" ")[1]);
+      draw("path", { d: `M${left} ${y}H${wide}` });
+      draw("text", { x: left - 7, y: y + 4, "text-anchor": "end" }, level(v));
+    }
+    const short = (j) => (columns[j].length > NAME ? `${columns[j].slice(0, NAME - 1)}…` : columns[j]);
+    const widest = Math.max(...columns.map((_, j) => pen.measureText(short(j)).width));
+    const parts = Math.max(1, Math.min(J - 1, Math.floor(curve.wide / (1.5 * widest + 12))));
+    for (let i = 0; i <= parts && i < J; i++) {
+      const j = Math.round((i * (J - 1)) / parts), x = left + along(j);
+      const anchor = J === 1 ? "middle" : i === 0 ? "start" : i === parts ? "end" : "middle";
+      draw("path", { d: `M${x} ${curve.tall}v4`, class: "tick" });
+      draw("text", { x: x + { start: -INSET, middle: 0, end: INSET }[anchor], y: tall - 6, "text-anchor": anchor }, short(j));
+    }
+    draw("path", { d: `M${left} ${curve.tall}H${wide}`, class: "tick" });
+  }
+
+  function drawCurve() {
+    chooseScale();
+    drawTicks();
+    const gap = (curve.wide - 2 * INSET) / Math.max(J - 1, 1), dense = gap < DENSE;
+    $("panel").classList.toggle("dense", dense);
+    $("curve").style.setProperty("--dot", `${Math.min(Math.max(0.85 * gap, 4), 6.5)}px`);
+    $("band").setAttribute("d", current.ends ? asBand(current.ends) : "");
+    $("mean").setAttribute("d", asLine((j) => mean[j]));
+    for (const [n, ids] of [[state.a, ["seen-a"]], [state.b, ["seen-b", "hollow-b"]]]) {
+      const path = n < 0 ? "" : (dense ? asLine : asDots)((j) => cell(n, j));
+      for (const id of ids) $(id).setAttribute("d", path);
+    }
+    drawReading();
+  }
+
+  function drawReading() {
+    const j = curve.at, text = tell(j);
+    $("reading-line").setAttribute("d", `M${along(j)} 0V${curve.tall}`);
+    $("reading-dot").setAttribute("d", Number.isNaN(mean[j]) ? "" : `M${spot(j, mean[j])}h0`);
+    $("reading-name").textContent = columns[j];
+    $("reading").textContent = text;
+    $("curve").setAttribute("aria-valuenow", j + 1);
+    $("curve").setAttribute("aria-valuetext", `${columns[j]}: ${text}`);
+  }
+
+  function readColumn(j) {
+    curve.at = Math.min(Math.max(j, 0), J - 1);
+    drawReading();
+  }
+
+  function startCurve() {
+    const box = $("curve"), page = Math.max(1, Math.round(J / 10));
+    box.setAttribute("aria-valuemin", 1);
+    box.setAttribute("aria-valuemax", J);
+    const point = (event) => {
+      const x = event.clientX - $("drawing").getBoundingClientRect().left - curve.left - INSET;
+      readColumn(Math.round((x / (curve.wide - 2 * INSET)) * (J - 1)));
+    };
+    box.addEventListener("pointerdown", point);
+    box.addEventListener("pointermove", point);
+    box.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const to = {
+        ArrowLeft: curve.at - 1, ArrowRight: curve.at + 1, ArrowDown: curve.at - 1, ArrowUp: curve.at + 1,
+        PageDown: curve.at - page, PageUp: curve.at + page, Home: 0, End: J - 1,
+      }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      readColumn(to);
+    });
+    $("closer").addEventListener("change", refresh);
+    const measureCurve = () => {
+      const { width, height } = $("drawing").getBoundingClientRect();
+      curve.box = { wide: Math.max(width, 100), tall: Math.max(height, 60) };
+    };
+    measureCurve();
+    new ResizeObserver(() => { measureCurve(); refresh(); }).observe(box);
   }
 
   let current = { x: [], row: -1, ends: null };
@@ -690,14 +842,17 @@
     if (image) {
       drawImage("image-mean", (j) => mean[j]);
       for (const id of ["image-low", "image-high"]) $(id).classList.add("stale");
-      waiting = setTimeout(drawQuantiles, 90, row);
-      return;
-    }
-    if (cost < SLOW) {
+      waiting = setTimeout(findEnds, REST, row, SLICE, drawQuantiles);
+    } else if (ordered && cost < SLOW) {
+      findEnds(row, Infinity, drawCurve);
+    } else if (ordered) {
+      drawCurve();
+      waiting = setTimeout(findEnds, REST, row, SLICE, drawCurve);
+    } else if (cost < SLOW) {
       drawBarsTimed(row);
     } else {
       drawBars(row, false);
-      waiting = setTimeout(drawBarsTimed, 90, row);
+      waiting = setTimeout(drawBarsTimed, REST, row);
     }
   }
 
@@ -719,9 +874,7 @@
     const box = event.target.getBoundingClientRect(), [tallness, across] = image;
     const place = (v, size) => Math.min(Math.max(Math.floor(v * size), 0), size - 1);
     const j = place((event.clientY - box.top) / box.height, tallness) * across + place((event.clientX - box.left) / box.width, across);
-    const [a, b] = interval(j, current.row);
-    const seen = state.a >= 0 ? `, observed ${number(cell(state.a, j))}` : "";
-    $("pixel").textContent = `${columns[j]}: model ${number(mean[j])}, 90 % interval ${number(a)} to ${number(b)}${seen}`;
+    $("pixel").textContent = `${columns[j]}: ${tell(j)}`;
   }
 
   const say = (text) => { $("spoken").textContent = text; };
@@ -1010,12 +1163,16 @@
     $("pictures").hidden = $("pixel").hidden = false;
     $("pixel").textContent = "Point at a pixel for its value.";
     $("pictures").addEventListener("pointermove", (event) => { if (event.target.tagName === "CANVAS") readPixel(event); });
+  } else if (ordered) {
+    $("course").hidden = $("key").hidden = false;
+    $("panel").classList.add("curved");
   } else {
-    $("listing").hidden = false;
+    $("listing").hidden = $("key").hidden = false;
     list();
   }
   $("plane").classList.toggle("strip", strip);
   $("stage").hidden = false;
+  if (ordered) startCurve();
 
   function reink() {
     readInk();

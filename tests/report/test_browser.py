@@ -22,6 +22,7 @@ from rflvm.summaries import usual_trials
 selenium = pytest.importorskip("selenium", reason="the explorer is tested with selenium: pip install 'rflvm[test]'")
 from selenium import webdriver  # noqa: E402
 from selenium.webdriver.common.action_chains import ActionChains  # noqa: E402
+from selenium.webdriver.common.actions.action_builder import ActionBuilder  # noqa: E402
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
@@ -229,6 +230,26 @@ def test_wheel_drag_and_buttons_move_the_view(bars):
     bars("zoom-out").click()
     bars.settle()
     np.testing.assert_allclose(where(), start)
+
+
+def test_a_pinch_zooms_about_what_is_between_the_fingers(bars):
+    """Fingers 80 pixels apart are drawn 200 pixels apart, then moved together."""
+    screen = lambda: np.array(bars.run("return [rflvm.screen(3), rflvm.screen(40)]"))  # noqa: E731
+    before, middle = screen(), np.array([260, 180])
+    box = bars.run("const b = document.getElementById('map').getBoundingClientRect(); return [b.left, b.top]")
+    touch = ActionBuilder(bars.driver, duration=0)
+    fingers = [touch.add_pointer_input("touch", f"finger {side}") for side in (-1, 1)]
+    for i, (apart, shift) in enumerate([(80, 0), (110, 0), (150, 0), (200, 0), (200, 30)]):
+        for side, finger in zip((-1, 1), fingers, strict=True):
+            x, y = box + middle + [side * apart / 2 + shift, shift]
+            finger.create_pointer_move(0, round(x), round(y))
+            if i == 0:
+                finger.create_pointer_down(button=0)
+    for finger in fingers:
+        finger.create_pointer_up(button=0)
+    touch.perform()
+    assert bars.settle()["a"] == -1  # nothing was selected
+    np.testing.assert_allclose(screen(), middle + 30 + 2.5 * (before - middle), atol=2.5)
 
 
 def test_labels_are_shown_as_text(bars):

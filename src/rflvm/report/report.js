@@ -339,6 +339,11 @@
     refresh();
   }
 
+  function pan(dx, dy) {
+    view.x -= dx / view.k;
+    if (!strip) view.y += dy / view.k;
+  }
+
   const VIRIDIS = [[68, 1, 84], [71, 45, 123], [59, 82, 139], [44, 114, 142], [33, 145, 140],
     [40, 174, 128], [94, 201, 98], [173, 220, 48], [253, 231, 37]];
 
@@ -1019,14 +1024,14 @@
       if (fingers.size === 2) {
         const [p, q] = [...fingers.values()], other = [...fingers.entries()].find(([id]) => id !== event.pointerId)[1];
         const apart = Math.hypot(p[0] - q[0], p[1] - q[1]), was = Math.hypot(before[0] - other[0], before[1] - other[1]);
+        pan((px - before[0]) / 2, (py - before[1]) / 2); // what was between the fingers stays between them
         if (was > 0) zoom(apart / was, (p[0] + q[0]) / 2, (p[1] + q[1]) / 2);
         return;
       }
       if (pressed && Math.hypot(px - pressed.at[0], py - pressed.at[1]) > 4) pressed.dragged = true;
       if (pressed && pressed.dragged) {
         map.classList.add("dragging");
-        view.x -= (px - before[0]) / view.k;
-        if (!strip) view.y += (py - before[1]) / view.k;
+        pan(px - before[0], py - before[1]);
         hover(-1);
         refresh();
       }
@@ -1072,8 +1077,7 @@
     px += dx;
     py += dy;
     const inside = (v, size) => Math.min(Math.max(v, 20), size - 20);
-    view.x += (px - inside(px, wide)) / view.k; // the view follows
-    if (!strip) view.y -= (py - inside(py, tall)) / view.k;
+    pan(inside(px, wide) - px, inside(py, tall) - py); // the view follows
     moveCursor(inside(px, wide), inside(py, tall));
     [px, py] = cursorOnScreen();
     hover(strip ? nearestAlong(px, 6) : nearest(px, py, 11), px, py);

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from .. import plots
+from .. import likelihoods, plots
 from ..estimator import RFLVM
 from ..plots.axes import matplotlib
 from ..plots.colours import Colouring
@@ -56,8 +56,11 @@ def draw(
         names = titled_columns(model)
         caption = "Expected value over the latent space; the rows have the colour (or height) of what was observed."
         for j in most_varying[:N_TUNING]:
-            jobs.append((names[j][:1].upper() + names[j][1:], caption, lambda ax, j=j: plots.tuning(model, j, ax=ax)))
-    caption = "Cells against their prediction given their row, with 90 % intervals. About 90 % should be within."
+            title = f"Expected value of {names[j]}"
+            jobs.append((title, caption, lambda ax, j=j: plots.tuning(model, j, ax=ax)))
+    caption = "Cells against their prediction given their row, with 90 % intervals. About 90 % should be within"
+    counts = not isinstance(model.likelihood_, likelihoods.Gaussian)
+    caption += "; more where counts are small, as intervals end at whole numbers." if counts else "."
     jobs.append(("Observed and predicted", caption, lambda ax: plots.predictions(model, ax=ax)))
     if model.draws_.run is not None:
         caption = "Chains should lie on one level and show no trend."

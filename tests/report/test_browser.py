@@ -167,6 +167,20 @@ def test_a_click_shows_the_row_beside_the_model(bars):
     assert bars("found").text == "11 found"
 
 
+def test_columns_that_are_high_or_low_come_first(bars):
+    model = fitted.poisson()
+    assert bars("found").text == "18 of 20"
+    bars.click(7)
+    E = model.inverse_transform(model.embedding_)
+    all_names = np.array([fitted.HOSTILE, *(f"gene {j}" for j in range(1, fitted.J))])
+    for choice, sign in (("high", -1), ("low", 1)):
+        Select(bars("order")).select_by_value(choice)
+        shown = bars.settle()
+        above = (shown["mean"] - E.mean(axis=0)) / E.std(axis=0)
+        names = [name.text for name in bars("bars").find_elements(By.CLASS_NAME, "name")]
+        assert names == all_names[np.argsort(sign * above)[:18]].tolist()
+
+
 def test_a_path_is_played_and_set(bars):
     model = fitted.poisson()
     bars.click(7)

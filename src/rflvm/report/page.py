@@ -24,8 +24,9 @@ from . import payload
 from .figures import Figure, draw
 
 FORMS = {  # how a decoded row is shown
-    "bars": "Bars have a scale per column, its observed range, and come in the order of how much the column varies "
-    "with the position relative to its noise.",
+    "bars": "Bars have a scale per column, its observed range. Those columns vary most that change most with "
+    "the position, relative to their noise; those are high or low here that are furthest above or below their mean "
+    "over rows, counted in standard deviations over rows.",
     "image": "All images have one grey scale, the observed range of the table. Missing pixels are blue.",
     "curve": "The curve goes over the columns in the order of the table. Its scale is the observed range of the table; "
     "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "

@@ -46,12 +46,11 @@ def build(
     ordered: bool,
 ) -> Payload:
     """Everything the explorer needs of a fitted model."""
-    order = variation(model)
+    order, centre, spread = variation(model)
     rows, columns = _chosen(model, order, image_shape is not None, ordered)
     names = titled_columns(model)
-    arrays = _arrays(model, rows, columns) | {
-        f"colour{i}": colouring.values[rows].astype("<f4") for i, colouring in enumerate(colourings.values())
-    }
+    arrays = _arrays(model, rows, columns) | {"centre": centre[columns], "spread": spread[columns]}
+    arrays |= {f"colour{i}": colouring.values[rows].astype("<f4") for i, colouring in enumerate(colourings.values())}
     block, places = _packed(arrays)
     place_of = {int(j): place for place, j in enumerate(columns)}
     header = {
@@ -83,8 +82,16 @@ def titled_columns(model: RFLVM) -> list[str]:
     return names if model._columns() is not None else [f"column {name}" for name in names]
 
 
-def variation(model: RFLVM) -> np.ndarray:
-    """Columns from the one that varies most with the position: spread of E[y | x_n] over rows, over the error there."""
+class Variation(NamedTuple):
+    """How columns vary with the position."""
+
+    order: np.ndarray  # from the column that varies most: spread of E[y | x_n] over rows, over the error there
+    centre: np.ndarray  # mean of E[y | x_n] over rows
+    spread: np.ndarray  # its standard deviation
+
+
+def variation(model: RFLVM) -> Variation:
+    """How columns vary with the position, judged from some of the rows."""
     N = len(model.embedding_)
     some = np.sort(np.random.default_rng(0).permutation(N)[:N_JUDGED])
     trials = trials_per_cell(model)
@@ -94,8 +101,10 @@ def variation(model: RFLVM) -> np.ndarray:
     )
     squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        ratio = E.std(axis=0) / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
-    return np.argsort(-np.nan_to_num(ratio), kind="stable")
+        centre, spread = E.mean(axis=0), E.std(axis=0)
+        ratio = spread / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
+    order = np.argsort(-np.nan_to_num(ratio), kind="stable")
+    return Variation(order, centre.astype("<f8"), spread.astype("<f8"))
 
 
 def _chosen(model: RFLVM, order: np.ndarray, whole: bool, ordered: bool) -> tuple[np.ndarray, np.ndarray]:

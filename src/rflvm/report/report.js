@@ -46,7 +46,7 @@
   const sigma2 = array("sigma2"), r = array("r");
   const offset = array("offset"), totals = array("totals");
   const trials = array("trials"), rowTrials = array("row_trials");
-  const low = array("low"), high = array("high");
+  const low = array("low"), high = array("high"), centre = array("centre"), spread = array("spread");
   const [S, M, K] = header.arrays.beta.shape; // members, cosines and sines, predictors
   const H = M / 2, oneW = header.arrays.W.shape[0] === 1;
   const colours = header.colours.map((about, i) => ({ ...about, values: array(`colour${i}`) }));
@@ -485,9 +485,9 @@
       taken.push({ x, y, half });
       pen.lineWidth = 4;
       pen.strokeStyle = ink.card;
-      pen.strokeText(text, x, y + 4);
+      pen.strokeText(text, x, y - 8); // above the row, which may be the only one of its class
       pen.fillStyle = ink.ink;
-      pen.fillText(text, x, y + 4);
+      pen.fillText(text, x, y - 8);
     });
   }
 
@@ -577,11 +577,18 @@
     return minus(size >= 1000 ? Math.round(v).toLocaleString("en") : Number(v.toPrecision(3)));
   }
 
+  // How far a column is above its mean over rows, in standard deviations over rows.
+  const above = (j) => (spread[j] > 0 ? (mean[j] - centre[j]) / spread[j] : 0);
+
   function list() {
     const wanted = $("find").value.trim().toLowerCase();
-    const all = wanted ? header.order.filter((j) => columns[j].toLowerCase().includes(wanted)) : header.order;
-    listed = all.slice(0, SHOWN);
-    $("found").textContent = wanted ? `${all.length} found` : J > SHOWN ? `the ${SHOWN} of ${J} that vary most` : "";
+    const all = header.order.filter((j) => columns[j].toLowerCase().includes(wanted));
+    const sign = { vary: 0, high: 1, low: -1 }[$("order").value];
+    if (sign) all.sort((p, q) => sign * (above(q) - above(p)));
+    $("found").textContent = wanted ? `${all.length} found` : J > SHOWN ? `${SHOWN} of ${J.toLocaleString("en")}` : "";
+    const first = all.slice(0, SHOWN);
+    if (first.join() === listed.join()) return;
+    listed = first;
     lines = listed.map((j) => {
       const line = document.createElement("li"), part = {};
       const make = (tag, name, parent) => {
@@ -607,6 +614,7 @@
   const share = (v, j) => `${(100 * Math.min(Math.max((v - low[j]) / (high[j] - low[j]), 0), 1)).toFixed(2)}%`;
 
   function drawBars(row, withIntervals) {
+    list();
     for (const line of lines) {
       const j = line.j;
       line.mean.style.left = share(mean[j], j);
@@ -1131,7 +1139,8 @@
     Object.assign(state, { t: event.target.value / 1000, mode: "path", playing: false });
     drawControls();
   });
-  $("find").addEventListener("input", () => { list(); refresh(); });
+  $("find").addEventListener("input", refresh);
+  $("order").addEventListener("change", refresh);
 
   for (const by of colours) if (!by.classes) by.range = range(by.values);
   if (colours.length) {
@@ -1172,7 +1181,7 @@
     $("panel").classList.add("curved");
   } else {
     $("listing").hidden = $("key").hidden = false;
-    list();
+    $("order").hidden = J <= SHOWN;
   }
   $("plane").classList.toggle("strip", strip);
   $("stage").hidden = false;

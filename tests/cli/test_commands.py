@@ -206,6 +206,24 @@ def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
     assert not Path("deep").exists()
 
 
+def test_rows_of_very_unequal_counts_are_worth_a_word(tmp_path, monkeypatch):
+    def fit(*args, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rflvm.estimator.RFLVM.fit", fit)
+    monkeypatch.chdir(tmp_path)
+    cells = np.random.default_rng(0).poisson(3, (40, 6)) + 1
+    cells[:20] *= 50
+    for name, Y in (("unequal", cells), ("equal", cells[20:]), ("real", cells + 0.5)):
+        np.savetxt(f"{name}.csv", np.column_stack([np.zeros(len(Y)), Y]), delimiter=",")
+    said = lambda *arguments: "times the counts" in invoke("fit", *arguments, "--out", "run", code=130).stderr  # noqa: E731
+    assert said("unequal.csv", "--ignore", "1")
+    assert not said("unequal.csv", "--offset", "1")
+    assert not said("unequal.csv", "--ignore", "1", "--likelihood", "gaussian")
+    assert not said("equal.csv", "--ignore", "1")
+    assert not said("real.csv", "--ignore", "1")
+
+
 @pytest.mark.long
 def test_quick_end_to_end(here):
     result = invoke("fit", "counts.csv", "--classes", "party", "--out", "quick", "--quick", "--seed", "1")

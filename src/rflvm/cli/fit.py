@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FILES = ("model.npz", "latent.csv", "posterior.nc", "report.html", "log.json")
 LIKELIHOODS = ("auto", "gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
+UNEQUAL = 10  # times the counts: worth a word
 SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
 
 
@@ -161,6 +162,7 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
         progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
     )
     _check(table, model, options["image_shape"])
+    table.notes.extend(_unequal_rows(table, options["likelihood"]))
     for text in table.notes:
         messages.note(text)
     checkpoint = folder.checkpoint if inference == "gibbs" else None
@@ -204,6 +206,25 @@ def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) 
             f"--image-shape {height}x{width} is {height * width} pixels, and {table.path} has {J} columns",
             click.get_current_context(),
         )
+
+
+def _unequal_rows(table: FileTable, likelihood: str) -> list[str]:
+    """Counts of which some rows have far more than others: X would show how much, before it shows of what."""
+    import numpy as np
+
+    counts = table.values[~np.isnan(table.values)]
+    if table.offset is not None or likelihood not in ("auto", "poisson", "negative_binomial"):
+        return []
+    if (counts < 0).any() or (counts != np.floor(counts)).any() or counts.max() < 2:
+        return []
+    means = np.nanmean(table.values, axis=1)
+    few, many = np.quantile(means[means > 0], [0.05, 0.95])
+    if many < UNEQUAL * few:
+        return []
+    return [
+        f"{table.path}: some rows have {many / few:.0f} times the counts of others (5 % and 95 % quantiles), which the "
+        "picture will show first; if only what a row is made of matters, give the log of its total as --offset"
+    ]
 
 
 def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -> list[str]:

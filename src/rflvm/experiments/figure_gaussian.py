@@ -24,6 +24,7 @@ SHAPE, QUICK_SHAPE = (500, 100), (100, 30)
 SIZES, QUICK_SIZES = (4, 10, 20, 50, 100), (10, 20)
 METHODS = {"gplvm": "GPLVM", "gaussian-rflvm": "RFLVM"}
 HELD_OUT = 0.2
+GPLVM_EVALUATIONS = 100  # with gaps each takes seconds
 COLUMN = 0  # of the table, whose function is drawn
 SHOWN = 100  # rows of the kernel matrices
 
@@ -36,7 +37,7 @@ def fit(method: str, M: int, run: int, shape: tuple[int, int]) -> tuple[dict[str
     values: dict[str, Any] = {"method": method, "M": M, "run": run}
     arrays: dict[str, np.ndarray] = {}
     if method == "gplvm":
-        model = methods.fitted(method, Y, 2, run, n_inducing=M)
+        model = methods.fitted(method, Y, 2, run, n_inducing=M, max_iter=GPLVM_EVALUATIONS)
         expected = F = model.F_
     else:
         model = methods.fitted(method, Y, 2, run, n_features=M, **methods.ENGINES["map"])

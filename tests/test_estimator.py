@@ -269,6 +269,59 @@ def test_offsets_are_cut_with_the_rows_in_a_search():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
+@pytest.fixture(scope="module")
+def by_totals():
+    """Counts with gaps, and a model of what their rows are made of."""
+    Y = make_s_curve(N, J, emissions="poisson").data * np.arange(1, N + 1)[:, None] + 1.0
+    Y[2, 3] = np.nan
+    return Y, RFLVM(likelihood="poisson", exposure="total", **MAP).fit(Y)
+
+
+def test_totals_as_exposures_are_offsets(by_totals):
+    Y, model = by_totals
+    means = np.nanmean(Y, axis=0) + 0.5 / N
+    offset = np.log(np.nansum(Y, axis=1) / [means[~np.isnan(row)].sum() for row in Y])
+    given = RFLVM(likelihood="poisson", **MAP).fit(Y, offset=offset)
+    np.testing.assert_allclose(given.embedding_, model.embedding_, atol=1e-4)
+    np.testing.assert_allclose(model.transform(Y), given.transform(Y, offset=offset), atol=1e-3)
+    np.testing.assert_allclose(model.impute(Y), given.impute(Y, offset=offset), rtol=1e-3)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_row_is_placed_by_what_it_is_made_of(by_totals):
+    Y, model = by_totals
+    means = np.nanmean(Y, axis=0) + 0.5 / N
+    offset = model._rows_of(np.vstack([Y[:1], 100 * Y[:1], np.full((1, J), np.nan)]), None, None, None).offset
+    assert float(offset[1] - offset[0]) == pytest.approx(np.log(100))
+    assert float(offset[0]) == pytest.approx(np.log(Y[0].sum() / means.sum()))
+    assert float(offset[2]) == 0
+
+
+def test_exposures_are_kept_with_a_model(by_totals, tmp_path):
+    Y, model = by_totals
+    model.save(tmp_path / "model.npz")
+    again = rflvm.load(tmp_path / "model.npz")
+    assert again.exposure == clone(model).exposure == "total"
+    np.testing.assert_array_equal(again.transform(Y), model.transform(Y))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "exposure", "changes", "message"),
+    [
+        ("gaussian", "total", {}, 'exposure="total" is for the poisson and negative_binomial likelihoods'),
+        ("poisson", "totals", {}, "exposure must be one of 'total', got 'totals'"),
+        ("poisson", "total", {"offset": np.zeros(N)}, "leave out offset="),
+        ("poisson", "total", {"row": 0.0}, r"row 4 of Y has no counts \(1 such\)"),
+        ("poisson", "total", {"row": np.inf}, r"Y\[4, 0\] is infinite"),
+    ],
+)
+def test_exposures_that_cannot_be_had(likelihood, exposure, changes, message):
+    Y = table()
+    Y[4] = changes.get("row", Y[4])
+    with pytest.raises(ValueError, match=message):
+        RFLVM(likelihood=likelihood, exposure=exposure, **MAP).fit(Y, offset=changes.get("offset"))
+
+
 def test_gaussian_by_name_is_what_the_gaps_allow():
     Y = np.random.default_rng(0).normal(size=(12, 3))
 

@@ -45,6 +45,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Poisson), "bernoulli" (0 or 1), "multinomial" (rows of counts with a total), an object such as
         ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. The
         name "gaussian" has beta integrated out unless scattered gaps make that slow.
+    exposure : {None, "total"}
+        "total": rows of counts are compared by what they are made of, not by how much there is of it. The log of each
+        row's total is its offset, relative to what its observed columns have on average, and so for new rows. For
+        documents of different lengths, or cells of different library sizes.
     n_features : int
         Random features M, an even number. 100 does for smooth functions of two dimensions; raise it for more
         dimensions or very wiggly functions. The time grows with its square.
@@ -111,6 +115,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_components: int = 2,
         *,
         likelihood: str | likelihoods.Likelihood = "gaussian",
+        exposure: Literal["total"] | None = None,
         n_features: int = 100,
         inference: Literal["gibbs", "map"] = "gibbs",
         kernel: Literal["learned", "rbf"] = "learned",
@@ -126,6 +131,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ):
         self.n_components = n_components
         self.likelihood = likelihood
+        self.exposure = exposure
         self.n_features = n_features
         self.inference = inference
         self.kernel = kernel
@@ -159,8 +165,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         y : None
             Ignored.
         offset : array (N,), optional
-            Added to every linear predictor of a row: a log exposure for counts, such as the log of a cell's library
-            size or of a document's length.
+            Added to every linear predictor of a row: a log exposure for counts, such as the log of the time over which
+            they were counted. Where the exposure is the row's total, see the parameter ``exposure``.
         init : str or array (N, D), optional
             In place of the parameter of that name.
         checkpoint : path, optional
@@ -182,6 +188,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._remember_columns(reading)
         family, self.likelihood_reason_ = self._family(reading.values)
         self._seed = validation.check_seed(self.random_state)
+        if self.exposure is not None:
+            validation.check_exposure(self.exposure, family)
+            validation.check_table(reading.values, family, None, None, self.n_components)
+            offset = self._log_totals(offset, reading.values, reading.values)
         settings = {
             "n_components": self.n_components,
             "n_features": self.n_features,
@@ -509,7 +519,17 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         reading = tables.read(Y, layer)
         validation.check_columns(reading, self.n_features_in_, self._columns(), type(self).__name__)
         family = self.likelihood_ if trials is None else likelihoods.Binomial(trials=trials)
+        if self.exposure is not None:
+            validation.check_rows(reading.values, family, None)
+            offset = self._log_totals(offset, reading.values, self._values)
         return validation.to_device(validation.check_rows(reading.values, family, offset), "float64")
+
+    def _log_totals(self, offset: Any, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+        """Offsets for ``exposure="total"``."""
+        if offset is not None:
+            raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
+        half_a_count = 0.5 / len(fitted)  # new rows may have counts in columns that had none
+        return validation.log_totals(values, np.nanmean(fitted, axis=0) + half_a_count)
 
     def _data(self) -> Data:
         table = validation.check_table(self._values, self.likelihood_, None, self._offset, self.n_components)

@@ -117,6 +117,28 @@ def check_offset(offset: Any, N: int) -> np.ndarray:
     return offsets
 
 
+def check_exposure(exposure: Any, likelihood: Likelihood) -> None:
+    """Totals are the exposures of counts with a log link; those of a multinomial row are fixed anyway."""
+    check_choice("exposure", exposure, ("total",))
+    if likelihood.name not in ("poisson", "negative_binomial"):
+        raise ValueError(
+            f'exposure="total" is for the poisson and negative_binomial likelihoods, not for {likelihood.name}'
+        )
+
+
+def log_totals(values: np.ndarray, column_means: np.ndarray) -> np.ndarray:
+    """Log of each row's total over what its observed columns have on average; zero for a row without any cell."""
+    observed = ~np.isnan(values)
+    total, usual = np.nansum(values, axis=1), observed @ column_means
+    empty = np.flatnonzero(observed.any(axis=1) & (total == 0))
+    if empty.size:
+        raise ValueError(
+            f'row {empty[0]} of Y has no counts ({empty.size} such), and exposure="total" needs the log of its total: '
+            "drop it"
+        )
+    return np.log(np.where(total > 0, total, 1) / np.where(total > 0, usual, 1))
+
+
 def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table:
     """Rows to be placed in a fitted model. They may have no observed cell at all."""
     observed = ~np.isnan(values)

@@ -219,6 +219,11 @@ def test_rows_of_very_unequal_counts_are_worth_a_word(tmp_path, monkeypatch):
     said = lambda *arguments: "times the counts" in invoke("fit", *arguments, "--out", "run", code=130).stderr  # noqa: E731
     assert said("unequal.csv", "--ignore", "1")
     assert not said("unequal.csv", "--offset", "1")
+    assert not said("unequal.csv", "--ignore", "1", "--exposure", "total")
+    assert (
+        "leave out --offset"
+        in invoke("fit", "equal.csv", "--offset", "1", "--exposure", "total", "--out", "run", code=2).stderr
+    )
     assert not said("unequal.csv", "--ignore", "1", "--likelihood", "gaussian")
     assert not said("equal.csv", "--ignore", "1")
     assert not said("real.csv", "--ignore", "1")

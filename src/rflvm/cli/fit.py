@@ -58,6 +58,11 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     help="The kind of data: " + ", ".join(LIKELIHOODS[1:]) + "; or auto, which looks at the cells and says "
     "what it chose.",
 )
+@click.option(
+    "--exposure",
+    type=click.Choice(["total"]),
+    help="Compare rows of counts by what they are made of: the log of a row's total is its offset.",
+)
 @click.option("--components", metavar="N", default=2, type=click.IntRange(1), help="Latent dimensions.")
 @click.option(
     "--features",
@@ -123,6 +128,7 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
       rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
       rflvm fit spectra.csv --out spectra/ --ordered
+      rflvm fit words.csv --out words/ --exposure total   documents of different lengths
       rflvm fit cells.h5ad --out cells/ --layer counts --classes cell_type
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
@@ -139,6 +145,8 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
     if options["ordered"] and options["image_shape"] is not None:
         raise click.UsageError("--ordered draws curves, --image-shape draws images: leave out one of the two", context)
+    if options["exposure"] is not None and wanted.offset is not None:
+        raise click.UsageError("--exposure makes the offset from the rows: leave out --offset", context)
     folder = Folder(out, FILES, resume=resume, force=force)
     _fit(table, folder, wanted, inference, resume, options)
 
@@ -152,6 +160,7 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     model = RFLVM(
         n_components=options["components"],
         likelihood=options["likelihood"],
+        exposure=options["exposure"],
         n_features=options["features"],
         inference=inference,
         kernel=options["kernel"],
@@ -162,7 +171,8 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
         progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
     )
     _check(table, model, options["image_shape"])
-    table.notes.extend(_unequal_rows(table, options["likelihood"]))
+    if options["exposure"] is None:
+        table.notes.extend(_unequal_rows(table, options["likelihood"]))
     for text in table.notes:
         messages.note(text)
     checkpoint = folder.checkpoint if inference == "gibbs" else None
@@ -223,7 +233,7 @@ def _unequal_rows(table: FileTable, likelihood: str) -> list[str]:
         return []
     return [
         f"{table.path}: some rows have {many / few:.0f} times the counts of others (5 % and 95 % quantiles), which the "
-        "picture will show first; if only what a row is made of matters, give the log of its total as --offset"
+        "picture will show first; if only what a row is made of matters, give --exposure total"
     ]
 
 

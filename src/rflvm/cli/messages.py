@@ -19,6 +19,7 @@ _WORDS = (
     (r", or init= with positions that you trust", ""),
     (r"fewer components", "fewer --components"),
     (r": raise max_iter", ": good for a first look; without --quick or --inference map the chains go on from there"),
+    (r'exposure="total"', "--exposure total"),
     (r"n_components", "--components"),
     (r"n_features", "--features"),
     (r"n_samples", "--samples"),

@@ -301,7 +301,7 @@ def test_exposures_are_kept_with_a_model(by_totals, tmp_path):
     Y, model = by_totals
     model.save(tmp_path / "model.npz")
     again = rflvm.load(tmp_path / "model.npz")
-    assert again.exposure == clone(model).exposure == "total"
+    assert again.exposure == "total"
     np.testing.assert_array_equal(again.transform(Y), model.transform(Y))
 
 

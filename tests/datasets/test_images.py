@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import sys
+import tarfile
 
 import numpy as np
 import pytest
@@ -91,11 +92,12 @@ def test_a_smaller_image_has_means_of_areas():
     image = np.array([[[0.0, 3, 6], [9, 12, 15], [18, 21, 24]]])
     # One and a half pixels by one and a half: weights 4, 2, 2, 1 of 9.
     expected = (4 * 0 + 2 * 3 + 2 * 9 + 12) / 9
-    small = images._shrink(image, 2)
+    small = images._shrink(image, (2, 2))
     assert small.shape == (1, 2, 2)
     assert small[0, 0, 0] == pytest.approx(expected)
     assert small.mean() == pytest.approx(image.mean())
-    np.testing.assert_allclose(images._shrink(image, 3), image)
+    np.testing.assert_allclose(images._shrink(image, (3, 3)), image)
+    assert images._shrink(image, (1, 3)).tolist() == [[[9, 12, 15]]]
 
 
 def test_yale(real):
@@ -103,6 +105,33 @@ def test_yale(real):
     assert faces.data.shape == (165, 1024)
     assert faces.data.sum() == 16_640_447
     assert np.bincount(faces.target).tolist() == [11] * 15
+
+
+def test_whole_photographs_of_yale(real):
+    pytest.importorskip("PIL.Image")
+    faces = real(load_yale, cropped=False)
+    assert faces.data.shape == (165, 1200)
+    assert faces.images_shape == (30, 40)
+    assert np.bincount(faces.target).tolist() == [11] * 15
+    assert len(set(faces.row_names)) == 165
+    assert len(np.unique(faces.data, axis=0)) == 156
+
+
+def test_photographs_are_told_apart_by_their_names(plant):
+    image = pytest.importorskip("PIL.Image")
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name, level in (("subject02happy", 30), ("subject01sad", 200)):
+            buffer = io.BytesIO()
+            image.fromarray(np.full((243, 320), level, np.uint8)).save(buffer, "GIF")
+            member = tarfile.TarInfo(f"yalefaces/{name}.gif")
+            member.size = len(buffer.getvalue())
+            tar.addfile(member, io.BytesIO(buffer.getvalue()))
+    home = plant("yale", {"yalefaces_gif.tar.gz": archive.getvalue()})
+    faces = load_yale(data_home=home, cropped=False)
+    assert faces.row_names.tolist() == ["subject01sad", "subject02happy"]
+    assert faces.target.tolist() == [0, 1]
+    assert (faces.data == [[200.0], [30.0]]).all()
 
 
 def test_faces_are_upright(plant):

@@ -205,13 +205,23 @@ SOURCES = {
     ),
     "yale": Source(
         shape=(165, 1024),
-        origin="Yale Face Database, http://vision.ucsd.edu/content/yale-face-database, in the 32 x 32 crop of D. Cai.",
+        origin="Yale Face Database, http://vision.ucsd.edu/content/yale-face-database, whole or in the 32 x 32 "
+        "crop of D. Cai.",
         terms="Restricted: free for research, which must acknowledge the Yale Face Database and cite Belhumeur "
         "et al. (1997). Without permission from Yale its images must not become part of a larger database that is then "
         "distributed publicly.",
         citation="P. N. Belhumeur, J. P. Hespanha and D. J. Kriegman, Eigenfaces vs. Fisherfaces: recognition using "
         "class specific linear projection, IEEE Transactions on Pattern Analysis and Machine Intelligence 19, 1997.",
-        files={"Yale_32x32.mat": File("beb3cc9f448c1ab786583c8f5429368c299843ee88263f9650ed463004ef7633", 161026)},
-        obtain="take Yale_32x32.mat from http://www.cad.zju.edu.cn/home/dengcai/Data/FaceData.html",
+        files={
+            "Yale_32x32.mat": File("beb3cc9f448c1ab786583c8f5429368c299843ee88263f9650ed463004ef7633", 161026),
+            "yalefaces_gif.tar.gz": File(
+                "99aa4e335f4063730ee09dc3ab0064f1c434bb46b6a1f90088bf9b03f97961ce",
+                6022816,
+                inside="94997db3b1f5d1e987f73c9ac048afd73c476778539b623664a76c352e85fd4a",
+            ),
+        },
+        obtain="take Yale_32x32.mat from http://www.cad.zju.edu.cn/home/dengcai/Data/FaceData.html; for "
+        "yalefaces_gif.tar.gz run tar czf yalefaces_gif.tar.gz yalefaces/*.gif in "
+        "https://github.com/mgcy/yalefaces_PCA (commit 0a925c15)",
     ),
 }

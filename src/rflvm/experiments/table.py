@@ -1,5 +1,8 @@
 """The paper's Table 1: accuracy of one nearest neighbour in two dimensions, eight data sets, all methods, five runs.
 
+Yale's faces are there twice. The paper will have had whole photographs: with them PCA has the paper's accuracy. The
+cropped ones are what is commonly used.
+
 A run differs from the others by its seed: that of the method, of the folds and, for MNIST and CIFAR-10, of the images.
 Where neither the table nor the method depends on it, one fit serves all runs.
 """
@@ -28,7 +31,8 @@ DATASETS: dict[str, Callable[[int], Bunch]] = {
     "montreal": lambda run: datasets.load_montreal(seasons="months"),
     "newsgroups": lambda run: datasets.load_newsgroups(),
     "spam": lambda run: datasets.load_spam(),
-    "yale": lambda run: datasets.load_yale(),
+    "yale": lambda run: datasets.load_yale(cropped=False),
+    "yale-cropped": lambda run: datasets.load_yale(),
 }
 DRAWN = ("cifar10", "mnist")  # a run has images of its own
 QUICK_ROWS, QUICK_COLUMNS = 200, 100
@@ -96,7 +100,9 @@ def markdown(cells: Sequence[Cell]) -> str:
     lines = ["| | " + " | ".join(methods.LABELS[name] for name in columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         ours = {cell.method: (cell.mean, cell.error) for cell in cells if cell.dataset == dataset}
-        lines += [_line(dataset, ours, columns), _line("*paper*", paper.ACCURACY[dataset], columns)]
+        lines.append(_line(dataset, ours, columns))
+        if dataset in paper.ACCURACY:
+            lines.append(_line("*paper*", paper.ACCURACY[dataset], columns))
     return "\n".join(lines) + "\n"
 
 

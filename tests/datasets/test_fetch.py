@@ -135,6 +135,14 @@ def test_a_download_with_another_content_is_refused(server, monkeypatch):
     assert not list(cache.rglob("*.txt"))
 
 
+def test_a_download_that_fails_says_what_to_do(server, monkeypatch):
+    _, address, _ = server
+    monkeypatch.delenv("RFLVM_DATA", raising=False)
+    register(monkeypatch, b"ham", f"{address}/words.txt")
+    with pytest.raises(ConnectionError, match=r"words.txt could not be downloaded \(HTTPError\): put http.*RFLVM_DATA"):
+        fetch.read("spam", "words.txt", None)
+
+
 def test_without_pooch_the_message_says_how_to_install_it(monkeypatch):
     monkeypatch.delenv("RFLVM_DATA", raising=False)
     monkeypatch.setitem(sys.modules, "pooch", None)

@@ -29,6 +29,8 @@ def read(dataset: str, name: str, data_home: str | os.PathLike | None) -> bytes:
     ------
     FileNotFoundError
         When the folder does not have it, or it is not one that is downloaded; the message says where to get it.
+    ConnectionError
+        When it cannot be downloaded.
     FileError
         When it has another content.
     """
@@ -102,7 +104,13 @@ def _download(dataset: str, name: str, url: str, sha256: str) -> Path:
     _require_pooch(dataset, name, url)
     import pooch
 
-    return Path(pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=name, path=_cache(dataset)))
+    try:
+        return Path(pooch.retrieve(url, known_hash=f"sha256:{sha256}", fname=name, path=_cache(dataset)))
+    except OSError as error:  # what requests raises is one
+        raise ConnectionError(
+            f"{name} could not be downloaded ({type(error).__name__}): put {url} at <folder>/{dataset}/{name} and name "
+            f"the folder by data_home= or {FOLDER}"
+        ) from error
 
 
 def _require_pooch(dataset: str, name: str, url: str) -> None:

@@ -128,7 +128,7 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
       rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
       rflvm fit spectra.csv --out spectra/ --ordered
-      rflvm fit words.csv --out words/ --exposure total   documents of different lengths
+      rflvm fit words.csv --out words/ --exposure total
       rflvm fit cells.h5ad --out cells/ --layer counts --classes cell_type
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """

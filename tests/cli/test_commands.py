@@ -189,6 +189,7 @@ def test_the_report_itself(here, monkeypatch):
     page = Path("run/report.html").read_text()
     assert "counts.csv" in page
     assert "party" in page
+    assert "Raise --burnin and --samples" in page
     assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the chains have not met")
 
 

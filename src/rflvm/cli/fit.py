@@ -270,8 +270,8 @@ def _write_posterior(model: RFLVM, table: FileTable, path: Path, form: dict[str,
 def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
     from ..report import write_report
 
-    colours = table.classes or None
-    write_report(model, path, row_labels=table.labels, colours=colours, title=table.path.name, **form)
+    about = {"row_labels": table.labels, "colours": table.classes or None, "title": table.path.name}
+    write_report(model, path, **about, say=messages.in_options, **form)
 
 
 def _log(

@@ -20,6 +20,7 @@ _WORDS = (
     (r"fewer components", "fewer --components"),
     (r": raise max_iter", ": good for a first look; without --quick or --inference map the chains go on from there"),
     (r'exposure="total"', "--exposure total"),
+    (r'inference="gibbs"', "--inference gibbs"),
     (r"n_components", "--components"),
     (r"n_features", "--features"),
     (r"n_samples", "--samples"),

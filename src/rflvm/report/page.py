@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -32,6 +32,7 @@ FORMS = {  # how a decoded row is shown
     "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "
     "has the focus, the arrow keys, Page Up, Page Down, Home and End choose the column that is read.",
 }
+SAMPLER = 'inference="gibbs"'
 
 
 def write_report(
@@ -43,6 +44,7 @@ def write_report(
     image_shape: tuple[int, int] | None = None,
     ordered: bool = False,
     title: str | None = None,
+    say: Callable[[str], str] = str,
 ) -> Path:
     """Write a fitted model as one HTML file that needs nothing else: no network, no other file.
 
@@ -68,6 +70,8 @@ def write_report(
         ``image_shape``.
     title : str, optional
         The heading.
+    say : callable
+        Puts advice in other words: the command line has options where ``RFLVM`` has parameters.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def write_report(
         form=FORMS["image" if shape else "curve" if ordered else "bars"],
         about_data=_definitions(_about_data(model)),
         settings=_definitions(_settings(model)),
-        diagnostics=_diagnostics(model),
+        diagnostics=_diagnostics(model, say),
         figures="\n".join(_picture(picture) for picture in pictures),
         version=escape(version("rflvm")),
         header=data.header,
@@ -209,8 +213,8 @@ def _definitions(about: dict[str, str]) -> str:
     return "\n".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in about.items())
 
 
-def _diagnostics(model: RFLVM) -> str:
-    advice = _advice(model)
+def _diagnostics(model: RFLVM, say: Callable[[str], str]) -> str:
+    advice = say(_advice(model))
     sentence = f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."
     parts = [f'<p class="advice {"warn" if advice else "good"}">{escape(sentence)}</p>']
     run = model.draws_.run
@@ -218,7 +222,7 @@ def _diagnostics(model: RFLVM) -> str:
         parts.append(
             f"<p>Fitted by maximisation: {model.n_iter_} iterations, ended with “{escape(model.convergence_)}”. "
             "Uncertainty comes from a Gaussian approximation around the maximum and is a first impression; "
-            '<code>inference="gibbs"</code> draws from the posterior itself.</p>'
+            f"<code>{escape(say(SAMPLER))}</code> draws from the posterior itself.</p>"
         )
         return "\n".join(parts)
     n_chains, n_draws = model.draws_["log_joint"].shape

@@ -70,3 +70,18 @@ def test_runs_are_summarised_and_printed_with_the_papers():
     assert lines[0] == "| | PCA | t-SNE |"
     assert lines[2] == "| spam | 0.6000 ± 0.0577 | **0.9000** |"
     assert re.match(r"\| \*paper\* \| 0.8454 ± 0.0037 \| +\|", lines[3])
+
+
+def test_the_best_rflvm_beside_what_is_in_common_use():
+    means = {"pca": 0.9, "gaussian-rflvm": 0.7, "poisson-rflvm": 0.8, "negative-binomial-rflvm": 0.6, "umap": 0.5,
+             "poisson-rflvm-sampled": 0.82,
+             "tsne": 0.85}  # fmt: skip
+    cells = [
+        table.Cell(dataset, name, mean, 0.0, 1.0)
+        for dataset in ("mnist", "yale-cropped")
+        for name, mean in means.items()
+    ]
+    lines = table.comparison(cells).splitlines()
+    assert lines[0] == "| | RFLVM | paper's best | UMAP | t-SNE |"
+    assert lines[2] == "| mnist | 0.820 (Poisson, sampled) | 0.651 (VAE) | 0.500 | **0.850** |"
+    assert lines[3] == "| yale-cropped | 0.820 (Poisson, sampled) |  | 0.500 | **0.850** |"

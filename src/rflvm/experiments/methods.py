@@ -19,31 +19,35 @@ LABELS = {
     "gaussian-rflvm": "Gaussian RFLVM",
     "poisson-rflvm": "Poisson RFLVM",
     "negative-binomial-rflvm": "Neg. binom. RFLVM",
+    "poisson-rflvm-sampled": "Poisson RFLVM, sampled",
     "gplvm": "GPLVM",
     "umap": "UMAP",
     "tsne": "t-SNE",
 }
 SEEDLESS = ("pca", "nmf", "isomap", "dla-gplvm")  # at most a singular value decomposition is random
-RFLVMS = tuple(name for name in LABELS if name.endswith("-rflvm"))
+RFLVMS = tuple(name for name in LABELS if "-rflvm" in name)
 ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
 }
+SHORT = {**ENGINES["gibbs"], "n_chains": 1, "n_burnin": 50, "n_samples": 100, "max_iter": 20}
 LIMITS: dict[str, dict[str, Any]] = {  # of methods that would go on for hours where counts are large
     "dla-gplvm": {"max_iter": 3},  # rounds of 15 steps, together about as many as RFLVM makes
     "gplvm": {"max_iter": 200},
+    "poisson-rflvm-sampled": SHORT,
 }
 QUICK: dict[str, dict[str, Any]] = {
     "dla-gplvm": {"max_iter": 1},
     "gplvm": {"max_iter": 20},
     **{name: {**ENGINES["map"], "init": "tsne", "max_iter": 10} for name in RFLVMS},
+    "poisson-rflvm-sampled": {**SHORT, "n_burnin": 10, "n_samples": 10, "init": "tsne", "max_iter": 10},
 }
 
 
 def make(name: str, n_components: int, seed: int, **settings: Any) -> Any:
     """A method that can be fitted; ``settings`` are other parameters of its class."""
     if name in RFLVMS:
-        likelihood = name.removesuffix("-rflvm").replace("-", "_")
+        likelihood = name.partition("-rflvm")[0].replace("-", "_")
         return RFLVM(n_components, likelihood=likelihood, random_state=seed, **(settings or ENGINES["map"]))
     return baselines.make(name, n_components, seed, **settings)
 

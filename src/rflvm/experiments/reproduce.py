@@ -44,7 +44,7 @@ def reproduce(
     if module is table:
         cells = table.summarise(results)
         page = folder / "table.md"
-        page.write_text(table.markdown(cells), encoding="utf-8")
+        page.write_text(f"{table.markdown(cells)}\n{table.comparison(cells)}", encoding="utf-8")
         numbers.write_text(json.dumps({**settings, "cells": [cell._asdict() for cell in cells]}, indent=1) + "\n")
         return [page, numbers]
     values = [{key: value for key, value in r.values.items() if key not in ("settings", "kind")} for r in results]

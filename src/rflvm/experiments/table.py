@@ -106,6 +106,28 @@ def markdown(cells: Sequence[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def comparison(cells: Sequence[Cell]) -> str:
+    """The best RFLVM of each data set, the best of any method in the paper, and what is in common use; best in bold."""
+    used = ("umap", "tsne")
+    titles = ["RFLVM", "paper's best", *(methods.LABELS[name] for name in used)]
+    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        ours = {cell.method: cell.mean for cell in cells if cell.dataset == dataset}
+        theirs = {name: mean for name, (mean, _) in paper.ACCURACY.get(dataset, {}).items()}
+        found = [*map(_best, ({name: ours[name] for name in methods.RFLVMS}, theirs)), *((ours[k], "") for k in used)]
+        highest = max(mean for mean, _ in found)
+        texts = [f"**{mean:.3f}**{of}" if mean == highest else f"{mean:.3f}{of}" if mean else "" for mean, of in found]
+        lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _best(means: dict[str, float]) -> tuple[float, str]:
+    if not means:
+        return 0.0, ""
+    name = max(means, key=lambda name: means[name])
+    return means[name], f" ({methods.LABELS[name].replace(' RFLVM', '')})"
+
+
 def _line(title: str, row: dict[str, tuple[float, float]], columns: Sequence[str]) -> str:
     best = max(mean for mean, _ in row.values())
 

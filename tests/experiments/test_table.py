@@ -77,9 +77,7 @@ def test_the_best_rflvm_beside_what_is_in_common_use():
              "poisson-rflvm-sampled": 0.82,
              "tsne": 0.85}  # fmt: skip
     cells = [
-        table.Cell(dataset, name, mean, 0.0, 1.0)
-        for dataset in ("mnist", "yale-cropped")
-        for name, mean in means.items()
+        table.Cell(dataset, name, [mean], 1.0) for dataset in ("mnist", "yale-cropped") for name, mean in means.items()
     ]
     lines = table.comparison(cells).splitlines()
     assert lines[0] == "| | RFLVM | paper's best | UMAP | t-SNE |"

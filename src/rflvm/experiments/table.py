@@ -39,13 +39,23 @@ QUICK_ROWS, QUICK_COLUMNS = 200, 100
 
 
 class Cell(NamedTuple):
-    """A data set and a method: mean accuracy over runs and its standard error (0 of a single run)."""
+    """A data set and a method: the accuracy of each run."""
 
     dataset: str
     method: str
-    mean: float
-    error: float
+    accuracy: list[float]
     seconds: float  # of one fit, mean
+
+    @property
+    def mean(self) -> float:
+        """Over runs."""
+        return float(np.mean(self.accuracy))
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; 0 of a single run."""
+        n = len(self.accuracy)
+        return float(np.std(self.accuracy, ddof=1)) / math.sqrt(n) if n > 1 else 0.0
 
 
 def cut(table: Bunch, run: int) -> tuple[np.ndarray, np.ndarray]:
@@ -81,17 +91,19 @@ def tasks(quick: bool) -> list[Task]:
 
 
 def summarise(results: Sequence[Result]) -> list[Cell]:
-    """Mean and standard error of each data set and method, in the order of the results."""
+    """The runs of each data set and method, in the order of the results."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.values["dataset"], result.values["method"]), []).append(result)
-    cells = []
-    for (dataset, method), group in groups.items():
-        accuracy = np.concatenate([result.values["accuracy"] for result in group])
-        error = accuracy.std(ddof=1) / math.sqrt(len(accuracy)) if len(accuracy) > 1 else 0.0
-        seconds = float(np.mean([result.values["seconds"] for result in group]))
-        cells.append(Cell(dataset, method, float(accuracy.mean()), float(error), seconds))
-    return cells
+    return [
+        Cell(
+            dataset,
+            method,
+            [accuracy for result in group for accuracy in result.values["accuracy"]],
+            float(np.mean([result.values["seconds"] for result in group])),
+        )
+        for (dataset, method), group in groups.items()
+    ]
 
 
 def markdown(cells: Sequence[Cell]) -> str:

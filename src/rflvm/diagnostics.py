@@ -120,8 +120,8 @@ def advice(convergence: str, quantities: list[Quantity]) -> str:
         fewest = min(quantities, key=lambda q: q.ess)
         if worst.rhat > RHAT:
             return (
-                f"the chains have not met: R-hat of {worst.name} is {worst.rhat:.2f} (at most {RHAT} is wanted). Raise "
-                "n_burnin and n_samples; if that does not help the chains sit in different arrangements of the rows: "
+                f"the draws have not settled: R-hat of {worst.name} is {worst.rhat:.2f} (at most {RHAT} is wanted). "
+                "Raise n_burnin and n_samples; if that does not help, draws sit in different arrangements of the rows: "
                 "try another random_state, fewer components, or init= with positions that you trust"
             )
         return (

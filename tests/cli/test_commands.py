@@ -102,7 +102,7 @@ def test_a_fit_says_what_it_did(here):
         "model.npz", "latent.csv", "posterior.nc", "report.html", "log.json"))  # fmt: skip
     note, warning = Path("stderr").read_text().splitlines()
     assert note == "rflvm: counts.csv: the first column is taken as row labels ('r0' is not a number)"
-    assert warning.startswith("rflvm: warning: the chains have not met")
+    assert warning.startswith("rflvm: warning: the draws have not settled")
     assert "Raise --burnin and --samples" in warning
 
 
@@ -190,7 +190,7 @@ def test_the_report_itself(here, monkeypatch):
     assert "counts.csv" in page
     assert "party" in page
     assert "Raise --burnin and --samples" in page
-    assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the chains have not met")
+    assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the draws have not settled")
 
 
 def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
@@ -270,7 +270,7 @@ def test_the_readme(here, monkeypatch):
     assert header == [f"w{j}" for j in range(6)]
     assert len(simulated) == 100
     assert all(cell.isdecimal() for row in simulated for cell in row)
-    assert "What to do: the chains have not met" in results["diagnose"].stdout
+    assert "What to do: the draws have not settled" in results["diagnose"].stdout
     assert "Raise --burnin and --samples" in results["diagnose"].stdout
     assert results["compare"].stderr.count("is taken as row labels") == 1
     assert results["compare"].stdout.splitlines()[0] == "log predictive density of 4 held-out rows of held-out.csv"

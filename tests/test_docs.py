@@ -129,7 +129,7 @@ def test_the_tutorial(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "run" / "report.html").exists()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, "../README.md"])
 def test_a_page_holds_together(page):
     """Code compiles, links to other pages lead somewhere, commands exist. `make docs` runs the code."""
     text = (DOCS / page).read_text()

@@ -202,6 +202,18 @@ def test_a_climb_goes_on_in_double_precision_where_single_is_too_coarse(caplog):
     assert (np.diff(fit.trace) >= -0.5).all()  # where precision changes, by what single precision was wrong
 
 
+def test_single_precision_that_misses_the_modes_again_and_again_is_given_up(caplog, monkeypatch):
+    """No Newton decrement is 0: every evaluation would go to the limit of its rounds."""
+    monkeypatch.setitem(engine.TOLERANCE, "float32", 0.0)
+    monkeypatch.setattr(engine, "MISSES", 3)
+    with caplog.at_level(logging.INFO, logger="rflvm"):
+        fit = rflvm.maximise(table("poisson"), "poisson", n_features=6, init="pca", n_iterations=10)
+    assert "modes not found in single precision: going on in double" in caplog.text
+    assert fit.X.dtype == "float64"
+    assert len(fit.trace) > 3
+    assert fit.convergence in ("converged", "iteration limit")
+
+
 def test_a_climb_that_rises_no_more_has_converged(x64):
     data, model, search = search_on("poisson", "rbf", table("poisson"))
     after = engine.climb(search, data, model, 500)

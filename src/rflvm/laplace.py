@@ -103,6 +103,7 @@ class Evidence(NamedTuple):
     mode: Mode
     rounds: Int[Array, ""]  # largest number of times that a block computed P^{-1} for some of its columns anew
     decrement: Float[Array, ""]  # largest Newton decrement left, about twice the log density to gain
+    arrived: Bool[Array, ""]  # whether it is within the tolerance for every column
 
 
 def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
@@ -134,7 +135,9 @@ def log_evidence(
         inputs = (columns, {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)
         dPhi, out = lax.scan(block, jnp.zeros_like(Phi), inputs)
         dtheta = {name: blocks.join(value) for name, value in out.theta_slope.items()}
-        evidence = Evidence(Mode(out.beta, out.inverse, out.F), out.rounds.max(), out.decrement.max())
+        evidence = Evidence(
+            Mode(out.beta, out.inverse, out.F), out.rounds.max(), out.decrement.max(), out.arrived.all()
+        )
         # Summed in double precision, for a maximiser looks at small differences of a large sum.
         total = jnp.sum(out.values.astype(jnp.result_type(float)))
         return (total, evidence), (dPhi, dtheta)
@@ -186,6 +189,7 @@ class _Block(NamedTuple):
     F: Float[Array, "N J"]
     rounds: Int[Array, ""]
     decrement: Float[Array, ""]
+    arrived: Bool[Array, ""]
 
 
 def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
@@ -195,7 +199,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
     base = log_base(theta)
-    beta, rounds, decrement = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
     F = Phi @ beta + offset[:, None]
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
@@ -217,7 +221,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
     dF, dtheta, g = jax.grad(held, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
-    return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement)
+    return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
 
 
 def _factor(Phi, weights, precision):
@@ -276,7 +280,7 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
     search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
     begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros((), jnp.int32))
     search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
-    return search.beta, rounds, search.decrement.max()
+    return search.beta, rounds, search.decrement.max(), arrived(search).all()
 
 
 class _Problem(NamedTuple):

@@ -59,6 +59,7 @@ PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by les
 FLAT_SLOPE = 1e-4
 N_REFINE_WARMUP, N_REFINE, REFINE_ACCEPTANCE = 100, 5, 0.4  # Metropolis steps before and between draws of beta
 UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
+MISSES = 8  # evaluations in a row without the modes after which single precision is given up
 
 Kernel = Literal["rbf", "learned"]
 Convergence = Literal["converged", "iteration limit", "line search failed", "modes not found", "interrupted"]
@@ -179,12 +180,14 @@ class Search:
 
 
 def climb(
-    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None
-) -> Search:
+    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None,
+    misses_allowed: float = np.inf,
+) -> Search:  # fmt: skip
     """L-BFGS from where a search is; the highest point is kept, also when interrupted.
 
     "line search failed" means that the climb was still gaining when no higher point was found any more: the objective
-    is not as precise as its slope promises.
+    is not as precise as its slope promises. "modes not found" is said when much is left to gain in beta, or when it was
+    not found to the tolerance in ``misses_allowed`` evaluations in a row, which ends the climb.
 
     X moves by U + ``SMOOTH`` Phi A, with Phi its features at the start: that all rows bend together is as easy
     as that each moves by itself, or the shape of the whole would be found last.
@@ -193,7 +196,7 @@ def climb(
     size, N, D = len(flat), *search.parameters.X.shape
     Phi = SMOOTH * np.asarray(_features(search.parameters, search.spectrum), float)
     tolerance = TOLERANCE[str(data.Y.dtype)]
-    highest, value, mode, decrement = flat, -np.inf, search.mode, 0.0
+    highest, value, mode, decrement, misses = flat, -np.inf, search.mode, 0.0, 0
     heights: list[float] = []
     convergence: Convergence = "line search failed"
 
@@ -203,7 +206,7 @@ def climb(
         return flat
 
     def negative(point):
-        nonlocal highest, value, mode, decrement
+        nonlocal highest, value, mode, decrement, misses
         flat = expand(point)
         number, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
         number, slope = float(number), _flatten(gradient)[0]
@@ -211,6 +214,7 @@ def climb(
             return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(point)
         if not heights:
             heights.append(number)
+        misses = 0 if evidence is None or evidence.arrived else misses + 1
         if number > value:
             highest, value = flat, number
             if evidence is not None:
@@ -223,7 +227,7 @@ def climb(
     def after(point):
         heights.append(value)
         tell(value)
-        if len(heights) > PATIENCE + 1 and level():
+        if misses >= misses_allowed or (len(heights) > PATIENCE + 1 and level()):
             raise StopIteration
 
     A = np.zeros(Phi.shape[1] * D)
@@ -240,7 +244,7 @@ def climb(
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
     if result is None:
         convergence = "interrupted"
-    elif decrement > UNFINISHED:
+    elif decrement > UNFINISHED or misses >= misses_allowed:
         convergence = "modes not found"
     elif level() or np.abs(result.jac).max() <= FLAT_SLOPE:
         convergence = "converged"
@@ -361,12 +365,14 @@ def _climb_precisely(
 ) -> tuple[Search, Data]:
     """Climb, and go on in double precision where single precision was too coarse.
 
-    Large counts and a large amplitude make P_j so ill-conditioned that its determinant is noise.
+    Large counts and a large amplitude make P_j so ill-conditioned that its determinant is noise, and Newton's steps are
+    lost in it: each evaluation then goes to the limit of its rounds, which double precision does not need.
     """
     before = len(search.trace)
-    search = climb(search, data, model, n_iterations, tell)
+    single = data.Y.dtype == jnp.float32
+    search = climb(search, data, model, n_iterations, tell, MISSES if single else np.inf)
     left = n_iterations - (len(search.trace) - before)
-    if search.convergence in TOO_COARSE and data.Y.dtype == jnp.float32 and left > 0:
+    if search.convergence in TOO_COARSE and single and left > 0:
         logger.info("%s in single precision: going on in double", search.convergence)
         data = cast(data, jnp.float64)
         parameters, mode, spectrum = cast((search.parameters, search.mode, search.spectrum), jnp.float64)

@@ -126,7 +126,8 @@ def comparison(cells: Sequence[Cell]) -> str:
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         ours = {cell.method: cell.mean for cell in cells if cell.dataset == dataset}
         theirs = {name: mean for name, (mean, _) in paper.ACCURACY.get(dataset, {}).items()}
-        found = [*map(_best, ({name: ours[name] for name in methods.RFLVMS}, theirs)), *((ours[k], "") for k in used)]
+        rflvms = {name: mean for name, mean in ours.items() if name in methods.RFLVMS}
+        found = [_best(rflvms), _best(theirs), *((ours.get(name, 0.0), "") for name in used)]
         highest = max(mean for mean, _ in found)
         texts = [f"**{mean:.3f}**{of}" if mean == highest else f"{mean:.3f}{of}" if mean else "" for mean, of in found]
         lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
@@ -134,6 +135,7 @@ def comparison(cells: Sequence[Cell]) -> str:
 
 
 def _best(means: dict[str, float]) -> tuple[float, str]:
+    """The highest mean and whose it is; 0 where there is none."""
     if not means:
         return 0.0, ""
     name = max(means, key=lambda name: means[name])

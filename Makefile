@@ -54,6 +54,7 @@ benchmark: $(STAMP)
 	$(VENV)/bin/python benchmarks/calibration.py
 	$(VENV)/bin/python benchmarks/recovery.py
 	$(VENV)/bin/python benchmarks/kernels.py
+	$(VENV)/bin/python benchmarks/alternatives.py
 	$(VENV)/bin/python benchmarks/estimator.py
 	$(VENV)/bin/python benchmarks/report.py
 

@@ -1,11 +1,11 @@
-"""The tables on which t-SNE is ahead: what other settings of RFLVM give.
+"""The tables on which t-SNE is ahead or close: what other settings of RFLVM give.
 
     RFLVM_DATA=/path/to/data python benchmarks/alternatives.py
 
-The paper's Table 1 (``rflvm reproduce table``) has one setting for all data sets, the MAP engine with an RBF kernel and
-no exposure. Here each setting is changed by itself: the likelihood, the start, the number of iterations, W free, the
-rows' totals as exposure, the sampler, more draws. Accuracy of one nearest neighbour over five folds as in the table,
-two runs. Writes benchmarks/results/alternatives.json.
+The columns of the paper's Table 1 (``rflvm reproduce table``) have one setting for all data sets, the MAP engine with
+an RBF kernel and no exposure, and a short run of the sampler. Here each setting is changed by itself: the likelihood,
+the start, the number of iterations, W free, the rows' totals as exposure, the sampler, more draws. Accuracy of one
+nearest neighbour over five folds as in the table, two runs. Writes benchmarks/results/alternatives.json.
 """
 
 from __future__ import annotations

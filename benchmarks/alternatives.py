@@ -15,6 +15,7 @@ from typing import Any
 
 import common
 
+from rflvm import datasets
 from rflvm.experiments import methods, table
 from rflvm.metrics import knn_accuracy
 
@@ -35,9 +36,11 @@ CASES = {
     "montreal": ("poisson", "negative-binomial"),
     "bridges": ("poisson", "negative-binomial"),
     "yale": ("poisson",),
+    "yale-cropped": ("poisson",),
     "newsgroups": ("poisson", "negative-binomial"),
     "mnist": ("poisson",),
 }
+LOADERS = {**table.DATASETS, "yale-cropped": lambda run: datasets.load_yale()}
 N_RUNS = 2
 
 
@@ -48,7 +51,7 @@ def main() -> None:
         for family in families:
             for setting, parameters in SETTINGS.items():
                 for run in range(N_RUNS):
-                    found = common.table(table.DATASETS[dataset], run=run)
+                    found = common.table(LOADERS[dataset], run=run)
                     if found is None:
                         print(f"{dataset}: skipped, RFLVM_DATA does not name a folder that has it")
                         continue

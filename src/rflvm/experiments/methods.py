@@ -30,7 +30,7 @@ ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
 }
-SHORT = {**ENGINES["gibbs"], "n_chains": 1, "n_burnin": 50, "n_samples": 100, "max_iter": 20}
+SHORT = {**ENGINES["gibbs"], "n_chains": 1, "n_burnin": 50, "n_samples": 100}
 LIMITS: dict[str, dict[str, Any]] = {  # of methods that would go on for hours where counts are large
     "dla-gplvm": {"max_iter": 3},  # rounds of 15 steps, together about as many as RFLVM makes
     "gplvm": {"max_iter": 200},
@@ -40,7 +40,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "dla-gplvm": {"max_iter": 1},
     "gplvm": {"max_iter": 20},
     **{name: {**ENGINES["map"], "init": "tsne", "max_iter": 10} for name in RFLVMS},
-    "poisson-rflvm-sampled": {**SHORT, "n_burnin": 10, "n_samples": 10, "init": "tsne", "max_iter": 10},
+    "poisson-rflvm-sampled": {**SHORT, "n_burnin": 10, "n_samples": 10, "init": "tsne"},
 }
 
 

@@ -91,7 +91,8 @@ class GPLVM(Baseline):
             likelihood=GPy.likelihoods.Gaussian(variance=_NOISE * max(float(np.nanvar(table)), 1e-6)),
             missing_data=not observed.all(),
         )
-        model.optimize(max_iters=max_iter)
+        with np.errstate(over="ignore"):  # of a branch that is not taken, where a parameter is large
+            model.optimize(max_iters=max_iter)
         self.F_ = mean + model.predict(model.X.mean)[0]
         self.bound_ = float(np.squeeze(model.log_likelihood()))
         run = model.optimization_runs[-1]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+
 import numpy as np
 import pytest
 
@@ -48,6 +51,19 @@ def test_an_interrupted_run_goes_on(tmp_path):
     store.run(tasks(calls), tmp_path, {}, steps.append)
     assert calls == ["a-0", "b-0", "a-1"]
     assert [(step.done, step.total, step.name) for step in steps] == [(2, 3, "a-1"), (3, 3, "")]
+
+
+def test_two_at_a_time(tmp_path):
+    """The tasks are made of the standard library: other processes cannot import this module."""
+    work = [Task(str(n), "alike", functools.partial(copy.copy, ({"n": n}, {"X": np.arange(n)}))) for n in range(3)]
+    steps: list[store.Step] = []
+    results = store.run(work, tmp_path, {}, steps.append, jobs=2)
+    assert [result.values["n"] for result in results] == [0, 1, 2]
+    assert [len(result.arrays["X"]) for result in results] == [0, 1, 2]
+    assert [step.done for step in steps] == [0, 0, 1, 3]
+    assert steps[2].seconds_left == pytest.approx(results[0].values["seconds"]) or steps[2].seconds_left == (
+        pytest.approx(results[1].values["seconds"])
+    )  # two tasks are left, in two processes
 
 
 def test_a_damaged_result_is_named(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -53,6 +54,16 @@ def test_a_fit_separates_what_differs(monkeypatch, method):
     assert len(values["accuracy"]) == 2
     assert min(values["accuracy"]) > 0.95
     assert arrays["X"].shape == (60, 2)
+
+
+@pytest.mark.parametrize("ended", ["interrupted", "converged"])
+def test_an_interrupted_fit_is_no_result(monkeypatch, ended):
+    """RFLVM keeps what it has when it is interrupted; the experiment must not."""
+    stub = Bunch(convergence_=ended)
+    stub.fit = lambda Y: stub
+    monkeypatch.setattr(methods, "make", lambda *arguments: stub)
+    with pytest.raises(KeyboardInterrupt) if ended == "interrupted" else nullcontext():
+        assert methods.fitted("poisson-rflvm", np.ones((3, 2)), 2, 0) is stub
 
 
 def test_runs_are_summarised_and_printed_with_the_papers():

@@ -32,8 +32,11 @@ def tell(step: Step) -> None:
 @click.argument("experiment", type=click.Choice([*EXPERIMENTS, "all"]))
 @click.option("--out", default="reproduction", metavar="FOLDER", help="Where to write.")
 @click.option("--quick", is_flag=True, help="Small tables and one run: to see that it works, not what it gives.")
+@click.option(
+    "--jobs", default=1, type=click.IntRange(1), metavar="N", help="Fits at a time, each with its share of the cores."
+)
 @click.pass_context
-def command(context: click.Context, experiment: str, out: str, quick: bool) -> None:
+def command(context: click.Context, experiment: str, out: str, quick: bool, jobs: int) -> None:
     """Repeat an experiment of the paper: a table (JSON, Markdown) or a figure (PNG, PDF, JSON).
 
     Every fit is kept in FOLDER/fits: after an interruption the same command goes on. The real tables come from the
@@ -43,6 +46,7 @@ def command(context: click.Context, experiment: str, out: str, quick: bool) -> N
     Examples:
       rflvm reproduce figure-poisson --out reproduction/
       rflvm reproduce table --quick --out quick/
+      rflvm reproduce all --jobs 2
     """
     from ..experiments.reproduce import reproduce
 
@@ -50,7 +54,7 @@ def command(context: click.Context, experiment: str, out: str, quick: bool) -> N
     files = []
     try:
         for name in EXPERIMENTS if experiment == "all" else (experiment,):
-            files += reproduce(name, folder, quick, tell)
+            files += reproduce(name, folder, quick, tell, jobs)
     except KeyboardInterrupt:
         messages.error("interrupted: the fits that are done are kept, and the same command goes on")
         context.exit(130)

@@ -53,7 +53,13 @@ def make(name: str, n_components: int, seed: int, **settings: Any) -> Any:
 
 
 def fitted(name: str, Y: np.ndarray, n_components: int, seed: int, **settings: Any) -> Any:
-    """A method, fitted. How far a fit has converged is not told: all that counts here is what it found."""
+    """A method, fitted. How far a fit has converged is not told: all that counts here is what it found.
+
+    A fit that keeps what it has when it is interrupted is not one: the interrupt is raised.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return make(name, n_components, seed, **settings).fit(Y)
+        model = make(name, n_components, seed, **settings).fit(Y)
+    if getattr(model, "convergence_", "") == "interrupted":
+        raise KeyboardInterrupt
+    return model

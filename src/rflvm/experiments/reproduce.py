@@ -22,7 +22,11 @@ EXPERIMENTS = ("table", *FIGURES)
 
 
 def reproduce(
-    experiment: str, folder: Path, quick: bool = False, tell: Callable[[Step], None] | None = None
+    experiment: str,
+    folder: Path,
+    quick: bool = False,
+    tell: Callable[[Step], None] = lambda step: None,
+    jobs: int = 1,
 ) -> list[Path]:
     """Do what is not yet done of an experiment, and write its files; returns their paths.
 
@@ -36,10 +40,12 @@ def reproduce(
         Small tables and one run: whether everything works, not what it gives.
     tell : callable
         Given a ``Step`` before each fit.
+    jobs : int
+        How many fits at a time, each in a process with its share of the cores.
     """
     settings = {"quick": quick, "rflvm": version("rflvm")}
     module = FIGURES.get(experiment, table)
-    results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, tell)
+    results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, tell, jobs)
     numbers = folder / f"{experiment}.json"
     if module is table:
         cells = table.summarise(results)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import io
+from . import workers
 
 KIND = "experiment"
 
@@ -53,7 +55,11 @@ def read(folder: Path, task: Task) -> Result | None:
 
 
 def run(
-    tasks: Sequence[Task], folder: Path, settings: dict[str, Any], tell: Callable[[Step], None] | None = None
+    tasks: Sequence[Task],
+    folder: Path,
+    settings: dict[str, Any],
+    tell: Callable[[Step], None] = lambda step: None,
+    jobs: int = 1,
 ) -> list[Result]:
     """All results, of tasks done earlier and now; the first task of each kind runs first, so that times are known soon.
 
@@ -67,6 +73,8 @@ def run(
         What the results depend on; a file with others is not reused.
     tell : callable
         Given a ``Step`` before each task and after the last.
+    jobs : int
+        How many tasks at a time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Result] = {}
@@ -74,21 +82,29 @@ def run(
         result = read(folder, task)
         if result is not None and result.values.get("settings") == settings:
             found[task.name] = result
-    seconds = {task.name: found[task.name].values["seconds"] for task in tasks if task.name in found}
-    for task in _first_of_each_kind_first(tasks):
-        if task.name in found:
-            continue
-        if tell is not None:
-            tell(Step(len(found), len(tasks), task.name, seconds_left(tasks, seconds)))
-        start = time.perf_counter()
-        values, arrays = task.run()
-        seconds[task.name] = time.perf_counter() - start
-        values = {**values, "settings": settings, "seconds": seconds[task.name]}
-        io.write(path_of(folder, task), {"kind": KIND, **values}, arrays)
-        found[task.name] = Result(values, arrays)
-    if tell is not None:
-        tell(Step(len(found), len(tasks), "", 0.0))
+
+    def step(name: str) -> Step:
+        left = seconds_left(tasks, {name: result.values["seconds"] for name, result in found.items()})
+        return Step(len(found), len(tasks), name, left and left / jobs)
+
+    calls = {
+        task.name: functools.partial(do, task, folder, settings)
+        for task in _first_of_each_kind_first(tasks)
+        if task.name not in found
+    }
+    for name, result in workers.run(calls, jobs, lambda name: tell(step(name))):
+        found[name] = result
+    tell(step(""))
     return [found[task.name] for task in tasks]
+
+
+def do(task: Task, folder: Path, settings: dict[str, Any]) -> Result:
+    """Run a task and write its file."""
+    start = time.perf_counter()
+    values, arrays = task.run()
+    values = {**values, "settings": settings, "seconds": time.perf_counter() - start}
+    io.write(path_of(folder, task), {"kind": KIND, **values}, arrays)
+    return Result(values, arrays)
 
 
 def seconds_left(tasks: Iterable[Task], seconds: dict[str, float]) -> float | None:

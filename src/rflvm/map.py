@@ -26,6 +26,7 @@ from scipy import optimize
 from tqdm import tqdm
 
 from . import laplace, likelihoods, linalg, quadrature, room, spectral, starts, validation
+from .compiling import compiled_soon
 from .features import features, features_and_slopes
 from .laplace import Mode
 from .likelihoods.base import sum_observed
@@ -144,7 +145,7 @@ def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float
     return total
 
 
-@functools.partial(jax.jit, static_argnames=("model", "tolerance"))
+@functools.partial(compiled_soon, static_argnames=("model", "tolerance"))
 def evaluate(
     parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float
 ) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:
@@ -606,7 +607,7 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
     )
 
 
-@functools.partial(jax.jit, static_argnames="model")
+@functools.partial(compiled_soon, static_argnames="model")
 def posterior(
     parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model
 ) -> tuple[dict[str, Array], laplace.Details, Float[Array, " M"], Float[Array, "N D D"]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rflvm.experiments import figure_faces, figure_gaussian, figure_mnist, figure_poisson
+from rflvm.experiments import figure_faces, figure_gaussian, figure_hippocampus, figure_mnist, figure_poisson
 from rflvm.experiments.images import Images, quarter
 from rflvm.experiments.store import Result
 
@@ -75,6 +75,21 @@ def test_figure_poisson(tmp_path, rng):
         for method in figure_poisson.METHODS
     ]
     assert_drawn(figure_poisson.draw(results, tmp_path, quick=True), tmp_path, "figure-poisson")
+
+
+def test_figure_hippocampus(monkeypatch, tmp_path, rng):
+    """One fit of DLA-GPLVM, which has no seed, serves all runs."""
+
+    def fit(method, runs, quick):
+        values = {"accuracy": [0.8] * len(runs), "R2": [0.5] * len(runs)}
+        return {"method": method, "runs": list(runs), **values}, {"X": rng.random((20, 3))}
+
+    monkeypatch.setattr(figure_hippocampus, "load", lambda quick: (None, rng.random((20, 2)), rng.integers(0, 3, 20)))
+    monkeypatch.setattr(figure_hippocampus, "fit", fit)
+    results = [Result(*task.run()) for task in figure_hippocampus.tasks(quick=False)]
+    runs = [result.values["runs"] for result in results]
+    assert runs == [[0, 1, 2, 3, 4], *([[run] for run in range(5)] * 2)]
+    assert_drawn(figure_hippocampus.draw(results, tmp_path, quick=False), tmp_path, "figure-hippocampus")
 
 
 def test_figure_gaussian(tmp_path, rng):

@@ -28,25 +28,27 @@ def load(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return data[active], positions[active], regions[active]
 
 
-def fit(method: str, run: int, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """One fit."""
+def fit(method: str, runs: Sequence[int], quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """One fit for some runs, each with folds of its own."""
     Y, positions, regions = load(quick)
     if method.startswith("rflvm-"):
         settings = methods.ENGINES[method.removeprefix("rflvm-")]
-        model = methods.fitted("poisson-rflvm", Y, 3, run, **settings)
+        model = methods.fitted("poisson-rflvm", Y, 3, runs[0], **settings)
     else:
-        model = methods.fitted(method, Y, 3, run)
+        model = methods.fitted(method, Y, 3, runs[0])
     X = np.asarray(model.embedding_)
-    accuracy = knn_accuracy(X, regions, n_repeats=1, seed=run).mean
-    return {"method": method, "run": run, "accuracy": accuracy, "R2": r2_affine(positions, X)}, {"X": X}
+    accuracy = [knn_accuracy(X, regions, n_repeats=1, seed=run).mean for run in runs]
+    R2 = [r2_affine(positions, X)] * len(runs)
+    return {"method": method, "runs": list(runs), "accuracy": accuracy, "R2": R2}, {"X": X}
 
 
 def tasks(quick: bool) -> list[Task]:
-    """All fits."""
+    """All fits; one serves all runs where the method has no seed."""
+    every = range(1 if quick else N_RUNS)
     return [
-        Task(f"{method}-{run}", method, functools.partial(fit, method, run, quick))
+        Task(f"{method}-{runs[0]}", method, functools.partial(fit, method, runs, quick))
         for method in METHODS
-        for run in range(1 if quick else N_RUNS)
+        for runs in ([every] if method in methods.SEEDLESS else [[run] for run in every])
     ]
 
 
@@ -57,7 +59,7 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
 
     _, positions, regions = load(quick)
     colour = np.array(drawing.COLOURS)[regions]
-    first = {result.values["method"]: result for result in results if result.values["run"] == 0}
+    first = {result.values["method"]: result for result in results if 0 in result.values["runs"]}
     by_method = {name: [r.values for r in results if r.values["method"] == name] for name in METHODS}
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(12, 3.4), layout="constrained")
@@ -66,5 +68,6 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
         for ax, (name, title) in zip(axes[1:], METHODS.items(), strict=False):
             drawing.points(ax, drawing.mapped(positions, first[name].arrays["X"]), colour, title)
         for ax, key, label in ((axes[-2], "accuracy", "accuracy of 1-NN"), (axes[-1], "R2", "$R^2$ of positions")):
-            drawing.compare(ax, [[v[key] for v in by_method[m]] for m in METHODS], list(METHODS.values()), label)
+            runs = [[value for values in by_method[name] for value in values[key]] for name in METHODS]
+            drawing.compare(ax, runs, list(METHODS.values()), label)
         return drawing.save(figure, folder, "figure-hippocampus")

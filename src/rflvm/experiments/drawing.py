@@ -26,8 +26,9 @@ def mapped(truth: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def points(ax: Any, X: np.ndarray, colour: np.ndarray, title: str, size: float = 6) -> None:
-    """A latent space."""
-    ax.scatter(*X.T, c=colour, s=size, cmap="viridis", linewidths=0)
+    """A latent space; ``colour`` has the name of one for each row, or numbers."""
+    cmap = "viridis" if np.issubdtype(colour.dtype, np.number) else None
+    ax.scatter(*X.T, c=colour, s=size, cmap=cmap, linewidths=0)
     ax.set(title=title, aspect="equal")
     ax.set_axis_off()
 

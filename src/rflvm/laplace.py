@@ -257,12 +257,13 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
     def arrived(search: _Search):
         return search.decrement <= tolerance * (1 + jnp.abs(search.value))
 
-    def left(search: _Search, tries):
-        return ~arrived(search) & (tries < _ROUNDS)
+    def unfinished(carry):
+        search, _, _, rounds = carry
+        return (rounds < _ROUNDS * -(-J // worst)) & ~jnp.all(arrived(search))
 
     def refine(carry):
-        search, anchor, hold, tries, rounds = carry
-        _, which = lax.top_k(jnp.where(left(search, tries), search.decrement, -1), worst)
+        search, anchor, hold, rounds = carry
+        _, which = lax.top_k(jnp.where(arrived(search), -1, search.decrement), worst)
         these = problem(which)
         part = _Search(*(field[..., which] for field in search))
         F = anchor[:, which]
@@ -272,13 +273,13 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - these.offset) + g))
         part = _newton(_better(part, these.at(beta)), inverse, these, arrived)
         search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
-        return search, anchor.at[:, which].set(part.F), hold.at[which].set(0), tries.at[which].add(1), rounds + 1
+        return search, anchor.at[:, which].set(part.F), hold.at[which].set(0), rounds + 1
 
     every = problem(jnp.arange(J))
     flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
     search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
-    begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros(J, jnp.int32), jnp.zeros((), jnp.int32))
-    search, *_, rounds = lax.while_loop(lambda carry: left(carry[0], carry[3]).any(), refine, begin)
+    begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros((), jnp.int32))
+    search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
     return search.beta, rounds, search.decrement.max(), arrived(search).all()
 
 

@@ -50,6 +50,7 @@ benchmark: $(STAMP)
 	$(VENV)/bin/python benchmarks/sweep.py
 	$(VENV)/bin/python benchmarks/mixing.py
 	$(VENV)/bin/python benchmarks/map.py
+	$(VENV)/bin/python benchmarks/compilation.py
 	$(VENV)/bin/python benchmarks/choices.py
 	$(VENV)/bin/python benchmarks/calibration.py
 	$(VENV)/bin/python benchmarks/recovery.py

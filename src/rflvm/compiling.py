@@ -1,7 +1,7 @@
 """Programs that are compiled soon, for what runs tens of times and not thousands.
 
 XLA takes seconds to make the most of a large program, and a fit of a small table is over sooner than that. With these
-options it takes half the time, and the program runs a twentieth longer.
+options it takes half the time, and the program is somewhat slower (``benchmarks/compilation.py``).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def test_every_process_has_its_share_of_the_cores():
     before = os.sched_getaffinity(0)
     calls = {str(n): functools.partial(os.sched_getaffinity, 0) for n in range(2)}
     found = dict(workers.run(calls, 2, lambda name: None))
-    assert list(found.values()) == workers.shares(2)
+    assert [found["0"], found["1"]] == workers.shares(2)
     assert os.sched_getaffinity(0) == before
 
 

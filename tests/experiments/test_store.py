@@ -50,7 +50,7 @@ def test_an_interrupted_run_goes_on(tmp_path):
     steps: list[store.Step] = []
     store.run(tasks(calls), tmp_path, {}, steps.append)
     assert calls == ["a-0", "b-0", "a-1"]
-    assert [(step.done, step.total, step.name) for step in steps] == [(2, 3, "a-1"), (3, 3, "")]
+    assert [(step.begun, step.total, step.name) for step in steps] == [(2, 3, "a-1"), (3, 3, "")]
 
 
 def test_two_at_a_time(tmp_path):
@@ -60,7 +60,7 @@ def test_two_at_a_time(tmp_path):
     results = store.run(work, tmp_path, {}, steps.append, jobs=2)
     assert [result.values["n"] for result in results] == [0, 1, 2]
     assert [len(result.arrays["X"]) for result in results] == [0, 1, 2]
-    assert [step.done for step in steps] == [0, 0, 1, 3]
+    assert [step.begun for step in steps] == [0, 1, 2, 3]
     assert steps[2].seconds_left == pytest.approx(results[0].values["seconds"]) or steps[2].seconds_left == (
         pytest.approx(results[1].values["seconds"])
     )  # two tasks are left, in two processes

@@ -25,7 +25,7 @@ def time_left(seconds: float | None) -> str:
 def tell(step: Step) -> None:
     """One line before each fit."""
     if step.name:
-        messages.note(f"{step.done + 1} of {step.total}: {step.name}{time_left(step.seconds_left)}")
+        messages.note(f"{step.begun + 1} of {step.total}: {step.name}{time_left(step.seconds_left)}")
 
 
 @click.command("reproduce", short_help="The paper's experiments.")

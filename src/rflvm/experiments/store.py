@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ class Result(NamedTuple):
 class Step(NamedTuple):
     """How far an experiment is, before a task or after the last one."""
 
-    done: int
+    begun: int  # tasks that are done or running
     total: int
     name: str
     seconds_left: float | None  # None before anything is known
@@ -83,9 +84,11 @@ def run(
         if result is not None and result.values.get("settings") == settings:
             found[task.name] = result
 
+    begun = itertools.count(len(found))
+
     def step(name: str) -> Step:
         left = seconds_left(tasks, {name: result.values["seconds"] for name, result in found.items()})
-        return Step(len(found), len(tasks), name, left and left / jobs)
+        return Step(next(begun), len(tasks), name, left and left / jobs)
 
     calls = {
         task.name: functools.partial(do, task, folder, settings)

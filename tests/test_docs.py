@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import json
 import re
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import rflvm
 from rflvm import baselines, datasets, likelihoods, metrics, plots, report
 from rflvm.cli import main
+from rflvm.experiments import figure_poisson
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -142,6 +144,15 @@ def test_a_page_holds_together(page):
             assert command.split()[1] in main.commands, command
         else:
             check_installation(command)
+
+
+def test_the_page_on_the_s_curve_has_what_was_found():
+    fits = json.loads((ROOT / "benchmarks" / "results" / "figure-poisson.json").read_text())["fits"]
+    text = (DOCS / "reproduction.md").read_text()
+    for method in figure_poisson.METHODS:
+        found = [fit for fit in fits if fit["method"] == method]
+        R2 = ", ".join(f"{fit['R2']:.3f}" for fit in sorted(found, key=lambda fit: fit["run"]))
+        assert f" | {R2} | {np.mean([fit['mse_F'] for fit in found]):.3f} |" in text
 
 
 def test_every_public_name_is_in_the_reference():

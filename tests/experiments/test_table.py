@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -77,10 +76,11 @@ def test_runs_are_summarised_and_printed_with_the_papers():
     assert [(cell.dataset, cell.method) for cell in cells] == [("spam", "pca"), ("spam", "tsne")]
     assert cells[0].mean == pytest.approx(0.6)
     assert cells[0].error == pytest.approx(0.1 / np.sqrt(3))
-    lines = table.markdown(cells).splitlines()
-    assert lines[0] == "| | PCA | t-SNE |"
-    assert lines[2] == "| spam | 0.6000 ± 0.0577 | **0.9000** |"
-    assert re.match(r"\| \*paper\* \| 0.8454 ± 0.0037 \| +\|", lines[3])
+    assert table.markdown(cells).splitlines() == [
+        "| | PCA |", "|---|---|", "| Spam | 0.6000 ±0.0577 |", "| *paper* | 0.8454 ±0.0037 |",
+        "",
+        "| | t-SNE |", "|---|---|", "| Spam | **0.9000** |",
+    ]  # fmt: skip
 
 
 def test_the_best_rflvm_beside_what_is_in_common_use():
@@ -89,5 +89,5 @@ def test_the_best_rflvm_beside_what_is_in_common_use():
              "tsne": 0.85}  # fmt: skip
     cells = [table.Cell("mnist", name, [mean], 1.0) for name, mean in means.items()]
     lines = table.comparison(cells).splitlines()
-    assert lines[0] == "| | RFLVM | paper's best | UMAP | t-SNE |"
-    assert lines[2] == "| mnist | 0.820 (Poisson, sampled) | 0.651 (VAE) | 0.500 | **0.850** |"
+    assert lines[0] == "| | best RFLVM | paper's best | Poisson RFLVM | UMAP | t-SNE |"
+    assert lines[2] == "| MNIST | 0.820 (Poisson, sampled) | 0.651 (VAE) | 0.800 | 0.500 | **0.850** |"

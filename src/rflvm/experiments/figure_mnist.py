@@ -35,7 +35,7 @@ def load(quick: bool) -> Images:
 def fit(method: str, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Positions, and for the sampler how often each place was drawn."""
     images = load(quick)
-    settings = (QUICK_SAMPLER if quick else SAMPLER) if method in methods.RFLVMS else methods.LIMITS[method]
+    settings = (QUICK_SAMPLER if quick else SAMPLER) if method in methods.RFLVMS else methods.SETTINGS[method]
     model = methods.fitted(method, images.data, 2, 0, **settings)
     X = np.asarray(model.embedding_, float)
     arrays = {"X": X}

@@ -20,6 +20,7 @@ LABELS = {
     "poisson-rflvm": "Poisson RFLVM",
     "negative-binomial-rflvm": "Neg. binom. RFLVM",
     "poisson-rflvm-sampled": "Poisson RFLVM, sampled",
+    "poisson-rflvm-exposure": "Poisson RFLVM, exposure",
     "gplvm": "GPLVM",
     "umap": "UMAP",
     "tsne": "t-SNE",
@@ -31,16 +32,18 @@ ENGINES: dict[str, dict[str, Any]] = {
     "gibbs": {"inference": "gibbs", "kernel": "learned"},
 }
 SHORT = {**ENGINES["gibbs"], "n_chains": 1, "n_burnin": 50, "n_samples": 100}
-LIMITS: dict[str, dict[str, Any]] = {  # of methods that would go on for hours where counts are large
-    "dla-gplvm": {"max_iter": 3},  # rounds of 15 steps, together about as many as RFLVM makes
+SETTINGS: dict[str, dict[str, Any]] = {  # where they are not those of the class, or of the MAP engine
+    "dla-gplvm": {"max_iter": 3},  # rounds of 15 steps, together about as many as RFLVM makes; it would go on for hours
     "gplvm": {"max_iter": 200},
     "poisson-rflvm-sampled": SHORT,
+    "poisson-rflvm-exposure": {**ENGINES["map"], "exposure": "total"},
 }
 QUICK: dict[str, dict[str, Any]] = {
     "dla-gplvm": {"max_iter": 1},
     "gplvm": {"max_iter": 20},
     **{name: {**ENGINES["map"], "init": "tsne", "max_iter": 10} for name in RFLVMS},
     "poisson-rflvm-sampled": {**SHORT, "n_burnin": 10, "n_samples": 10, "init": "tsne"},
+    "poisson-rflvm-exposure": {**ENGINES["map"], "init": "tsne", "max_iter": 10, "exposure": "total"},
 }
 
 

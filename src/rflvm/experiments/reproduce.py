@@ -51,8 +51,9 @@ def reproduce(
         cells = table.summarise(results)
         page = folder / "table.md"
         page.write_text(f"{table.markdown(cells)}\n{table.comparison(cells)}", encoding="utf-8")
-        numbers.write_text(json.dumps({**settings, "cells": [cell._asdict() for cell in cells]}, indent=1) + "\n")
+        seconds = round(sum(result.values["seconds"] for result in results))
+        found = {"seconds_of_all_fits": seconds, "cells": [cell._asdict() for cell in cells]}
+        numbers.write_text(json.dumps({**settings, **found}, indent=1) + "\n")
         return [page, numbers]
-    values = [{key: value for key, value in r.values.items() if key not in ("settings", "kind")} for r in results]
-    numbers.write_text(json.dumps({**settings, "fits": values}, indent=1) + "\n")
+    numbers.write_text(json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
     return [*module.draw(results, folder, quick), numbers]

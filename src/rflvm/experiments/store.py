@@ -34,6 +34,11 @@ class Result(NamedTuple):
     values: dict[str, Any]
     arrays: dict[str, np.ndarray]
 
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The values without what the file says of itself."""
+        return {key: value for key, value in self.values.items() if key not in ("kind", "settings")}
+
 
 class Step(NamedTuple):
     """How far an experiment is, before a task or after the last one."""

@@ -32,8 +32,20 @@ DATASETS: dict[str, Callable[[int], Bunch]] = {
     "spam": lambda run: datasets.load_spam(),
     "yale": lambda run: datasets.load_yale(cropped=False),
 }
+TITLES = {
+    "bridges": "Bridges",
+    "cifar10": "CIFAR-10",
+    "congress109": "Congress",
+    "mnist": "MNIST",
+    "montreal": "Montreal",
+    "newsgroups": "Newsgroups",
+    "spam": "Spam",
+    "yale": "Yale",
+}
 DRAWN = ("cifar10", "mnist")  # a run has images of its own
 QUICK_ROWS, QUICK_COLUMNS = 200, 100
+
+Row = dict[str, tuple[float, float]]  # of a data set: mean and standard error of each method
 
 
 class Cell(NamedTuple):
@@ -69,7 +81,7 @@ def fit(dataset: str, method: str, runs: Sequence[int], quick: bool) -> tuple[di
     """One fit for some runs: the accuracy of each, and the positions."""
     table = DATASETS[dataset](runs[0])
     Y, labels = cut(table, runs[0]) if quick else (table.data, table.target)
-    settings = (methods.QUICK if quick else methods.LIMITS).get(method, {})
+    settings = (methods.QUICK if quick else methods.SETTINGS).get(method, {})
     X = np.asarray(methods.fitted(method, Y, 2, runs[0], **settings).embedding_, float)
     accuracy = [knn_accuracy(X, labels, n_repeats=1, seed=run).mean for run in runs]
     return {"dataset": dataset, "method": method, "runs": list(runs), "accuracy": accuracy}, {"X": X}
@@ -111,29 +123,38 @@ def summarise(results: Sequence[Result]) -> list[Cell]:
 
 
 def markdown(cells: Sequence[Cell]) -> str:
-    """One line per data set and, below it, the paper's; the best of each in bold."""
+    """The methods of the paper, its own figures below ours, and then the others; the best of each data set in bold."""
     columns = list(dict.fromkeys(cell.method for cell in cells))
-    lines = ["| | " + " | ".join(methods.LABELS[name] for name in columns) + " |", "|---" * (len(columns) + 1) + "|"]
-    for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        ours = {cell.method: (cell.mean, cell.error) for cell in cells if cell.dataset == dataset}
-        lines += [_line(dataset, ours, columns), _line("*paper*", paper.ACCURACY[dataset], columns)]
+    rows: dict[str, Row] = {}
+    for cell in cells:
+        rows.setdefault(cell.dataset, {})[cell.method] = cell.mean, cell.error
+    theirs = [name for name in columns if name in paper.METHODS]
+    others = [name for name in columns if name not in paper.METHODS]
+    lines = _head([methods.LABELS[name] for name in theirs])
+    for dataset, row in rows.items():
+        lines += [_line(TITLES[dataset], row, theirs), _line("*paper*", paper.ACCURACY[dataset], theirs)]
+    lines += ["", *_head([methods.LABELS[name] for name in others])]
+    lines += [_line(TITLES[dataset], row, others) for dataset, row in rows.items()]
     return "\n".join(lines) + "\n"
 
 
 def comparison(cells: Sequence[Cell]) -> str:
-    """The best RFLVM of each data set, the best of any method in the paper, and what is in common use; best in bold."""
-    used = ("umap", "tsne")
-    titles = ["RFLVM", "paper's best", *(methods.LABELS[name] for name in used)]
-    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
+    """The best RFLVM, a single one, the best of any method in the paper and what is in common use; best in bold."""
+    single = ("poisson-rflvm", "umap", "tsne")
+    lines = _head(["best RFLVM", "paper's best", *(methods.LABELS[name] for name in single)])
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
         ours = {cell.method: cell.mean for cell in cells if cell.dataset == dataset}
         theirs = {name: mean for name, (mean, _) in paper.ACCURACY[dataset].items()}
         rflvms = {name: mean for name, mean in ours.items() if name in methods.RFLVMS}
-        found = [_best(rflvms), _best(theirs), *((ours.get(name, 0.0), "") for name in used)]
+        found = [_best(rflvms), _best(theirs), *((ours.get(name, 0.0), "") for name in single)]
         highest = max(mean for mean, _ in found)
         texts = [f"**{mean:.3f}**{of}" if mean == highest else f"{mean:.3f}{of}" if mean else "" for mean, of in found]
-        lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+        lines.append(f"| {TITLES[dataset]} | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _head(titles: Sequence[str]) -> list[str]:
+    return ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
 
 
 def _best(means: dict[str, float]) -> tuple[float, str]:
@@ -144,14 +165,14 @@ def _best(means: dict[str, float]) -> tuple[float, str]:
     return means[name], f" ({methods.LABELS[name].replace(' RFLVM', '')})"
 
 
-def _line(title: str, row: dict[str, tuple[float, float]], columns: Sequence[str]) -> str:
+def _line(title: str, row: Row, columns: Sequence[str]) -> str:
     best = max(mean for mean, _ in row.values())
 
     def text(name: str) -> str:
         if name not in row:
             return ""
         mean, error = row[name]
-        both = f"{mean:.4f} ± {error:.4f}" if error else f"{mean:.4f}"
+        both = f"{mean:.4f} ±{error:.4f}" if error else f"{mean:.4f}"
         return f"**{both}**" if mean == best else both
 
     return f"| {title} | " + " | ".join(text(name) for name in columns) + " |"

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import rflvm
 from rflvm import baselines, datasets, likelihoods, metrics, plots, report
 from rflvm.cli import main
-from rflvm.experiments import figure_poisson
+from rflvm.experiments import figure_poisson, table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -146,8 +146,24 @@ def test_a_page_holds_together(page):
             check_installation(command)
 
 
+def measured(name: str) -> Any:
+    return json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())
+
+
+def test_the_pages_have_the_table_that_was_found():
+    found = measured("table")
+    assert not found["quick"]
+    cells = [table.Cell(**cell) for cell in found["cells"]]
+    assert {len(cell.accuracy) for cell in cells} == {table.N_RUNS}
+    text = (DOCS / "reproduction.md").read_text()
+    for part in table.markdown(cells).split("\n\n"):
+        assert part.strip() in text
+    assert f" {found['seconds_of_all_fits'] / 3600:.1f} hours" in text
+    assert table.comparison(cells) in (ROOT / "README.md").read_text()
+
+
 def test_the_page_on_the_s_curve_has_what_was_found():
-    fits = json.loads((ROOT / "benchmarks" / "results" / "figure-poisson.json").read_text())["fits"]
+    fits = measured("figure-poisson")["fits"]
     text = (DOCS / "reproduction.md").read_text()
     for method in figure_poisson.METHODS:
         found = [fit for fit in fits if fit["method"] == method]

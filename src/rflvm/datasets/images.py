@@ -115,7 +115,7 @@ Rows are images, grey levels 0 to 255, 20 x 20 pixels row by row: data.reshape(-
 the class, 400 images of each.
 
 The paper takes 400 images of each of the classes 1 to 5, in grey, made 20 x 20 from 32 x 32. Here these are the first
-five, airplane, automobile, bird, cat and deer, with which PCA, NMF and Isomap have the accuracies that the paper
+five, airplane, automobile, bird, cat and deer, with which PCA and Isomap come closer to the accuracies that the paper
 reports for them; the original files number classes from 0. Images are drawn from the first 4000 training and the first
 1000 test images by NumPy's default_rng(random_state), class after class, without replacement, and kept in the order of
 the files; random_state=None takes the first ones of each class. Grey is 0.299 R + 0.587 G + 0.114 B; a pixel of the

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from .. import io
 from . import figure_faces, figure_gaussian, figure_hippocampus, figure_mnist, figure_poisson, store, table
 from .store import Step
 
@@ -50,10 +51,10 @@ def reproduce(
     if module is table:
         cells = table.summarise(results)
         page = folder / "table.md"
-        page.write_text(f"{table.markdown(cells)}\n{table.comparison(cells)}", encoding="utf-8")
+        io.write_text(page, f"{table.markdown(cells)}\n{table.comparison(cells)}")
         seconds = round(sum(result.values["seconds"] for result in results))
         found = {"seconds_of_all_fits": seconds, "cells": [cell._asdict() for cell in cells]}
-        numbers.write_text(json.dumps({**settings, **found}, indent=1) + "\n")
+        io.write_text(numbers, json.dumps({**settings, **found}, indent=1) + "\n")
         return [page, numbers]
-    numbers.write_text(json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
+    io.write_text(numbers, json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
     return [*module.draw(results, folder, quick), numbers]

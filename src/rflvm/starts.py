@@ -58,18 +58,38 @@ def standardised(table: np.ndarray) -> np.ndarray:
 
 
 def filled(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
-    """Missing cells at their expectation under probabilistic PCA, by EM from the column means."""
+    """Missing cells at their expectation under probabilistic PCA, of the rank that best predicts cells hidden from it.
+
+    The rank is doubled as long as that helps. Smooth functions of D dimensions span many more: with rank D the filled
+    cells would say that the rows lie on a plane, and the starts, which take them for observed, would believe it.
+    """
     mean = np.where(mask, table, 0).sum(0) / np.maximum(mask.sum(0), 1)
-    table = np.where(mask, table, mean)
-    rank = min(rank, min(table.shape) - 1)
-    if rank < 1:
-        return table
-    for _ in range(_EM_ROUNDS):
+    observed = np.flatnonzero(mask)
+    hidden = np.random.default_rng(0).choice(observed, len(observed) // 10, replace=False)
+    shown = mask.copy()
+    shown.flat[hidden] = False
+    best, lowest = 0, np.inf
+    while rank < min(table.shape):
+        guess = _expected(np.where(shown, table, mean), shown, rank)
+        error = np.sum((guess.flat[hidden] - table.flat[hidden]) ** 2)
+        if error >= lowest:
+            break
+        best, lowest, rank = rank, error, 2 * rank
+    return _expected(np.where(mask, table, mean), mask, best)
+
+
+def _expected(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
+    """The cells outside the mask at their expectation, by EM from what they are."""
+    for _ in range(_EM_ROUNDS if rank else 0):
         centre = table.mean(0)
-        U, s, Vt = np.linalg.svd(table - centre, full_matrices=False)
-        noise = np.mean(s[rank:] ** 2)
-        shrunk = np.maximum(s[:rank] ** 2 - noise, 0) / np.maximum(s[:rank], 1e-300)
-        table = np.where(mask, table, centre + (U[:, :rank] * shrunk) @ Vt[:rank])
+        scores = table - centre
+        wide = scores.shape[0] < scores.shape[1]
+        scores = scores.T if wide else scores
+        squares, axes = np.linalg.eigh(scores.T @ scores)  # of singular values, smallest first
+        noise = np.mean(np.maximum(squares[:-rank], 0))
+        shrinkage = np.maximum(1 - noise / np.maximum(squares[-rank:], 1e-300), 0)
+        low_rank = (scores @ axes[:, -rank:] * shrinkage) @ axes[:, -rank:].T
+        table = np.where(mask, table, centre + (low_rank.T if wide else low_rank))
     return table
 
 

@@ -33,12 +33,14 @@ def points(ax: Any, X: np.ndarray, colour: np.ndarray, title: str, size: float =
     ax.set_axis_off()
 
 
-def compare(ax: Any, values: Sequence[Sequence[float]], names: Sequence[str], label: str) -> None:
+def compare(
+    ax: Any, values: Sequence[Sequence[float]], names: Sequence[str], label: str, colours: Sequence[str] = COLOURS
+) -> None:
     """Runs of each method as points, their mean as a bar with its standard error."""
-    for k, runs in enumerate(values):
+    for k, (runs, colour) in enumerate(zip(values, colours, strict=False)):
         error = np.std(runs, ddof=1) / np.sqrt(len(runs)) if len(runs) > 1 else 0.0
-        ax.bar(k, np.mean(runs), yerr=error, color=COLOURS[k], alpha=0.5, width=0.7, capsize=3)
-        ax.scatter(np.linspace(k - 0.15, k + 0.15, len(runs)) if len(runs) > 1 else [k], runs, color=COLOURS[k], s=9)
+        ax.bar(k, np.mean(runs), yerr=error, color=colour, alpha=0.5, width=0.7, capsize=3)
+        ax.scatter(np.linspace(k - 0.15, k + 0.15, len(runs)) if len(runs) > 1 else [k], runs, color=colour, s=9)
     ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     ax.set_ylabel(label)
 

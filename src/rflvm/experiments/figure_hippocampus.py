@@ -16,7 +16,8 @@ from .store import Result, Task
 
 N_RUNS = 5
 QUICK_ROWS = 150
-METHODS = {"dla-gplvm": "DLA-GPLVM", "rflvm-map": "Poisson RFLVM, map", "rflvm-gibbs": "Poisson RFLVM, gibbs"}
+METHODS = {"dla-gplvm": "DLA-GPLVM", "rflvm-map": "RFLVM, map", "rflvm-gibbs": "RFLVM, gibbs"}
+ARMS, BARS = drawing.COLOURS[:3], drawing.COLOURS[3:]  # colours that mean a place are not those of a method
 
 
 def load(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -56,18 +57,24 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
     """Positions, the latent spaces of run 0 after the best affine map, accuracy and R^2 of all runs."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     _, positions, regions = load(quick)
-    colour = np.array(drawing.COLOURS)[regions]
     first = {result.values["method"]: result for result in results if 0 in result.values["runs"]}
     by_method = {name: [r.values for r in results if r.values["method"] == name] for name in METHODS}
     with mpl.rc_context(drawing.STYLE):
-        figure = Figure(figsize=(12, 3.4), layout="constrained")
-        axes = figure.subplots(1, 3 + len(METHODS), width_ratios=[1] * (1 + len(METHODS)) + [0.8, 0.8])
-        drawing.points(axes[0], positions, colour, "position of the rat")
-        for ax, (name, title) in zip(axes[1:], METHODS.items(), strict=False):
-            drawing.points(ax, drawing.mapped(positions, first[name].arrays["X"]), colour, title)
-        for ax, key, label in ((axes[-2], "accuracy", "accuracy of 1-NN"), (axes[-1], "R2", "$R^2$ of positions")):
+        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        shapes = ["positions", *METHODS]
+        axes = figure.subplot_mosaic([[*shapes, "accuracy"], [*shapes, "R2"]])
+        for name in shapes:
+            X = drawing.mapped(positions, first[name].arrays["X"]) if name in METHODS else positions
+            drawing.points(axes[name], X, np.array(ARMS)[regions], METHODS.get(name, "position of the rat"))
+        handles = [Line2D([], [], color=colour, marker="o", ls="", ms=4) for colour in ARMS]
+        axes["positions"].legend(
+            handles, ["left arm", "centre", "right arm"], loc="upper center", bbox_to_anchor=(0.5, 0)
+        )
+        for key, label in (("accuracy", "accuracy of 1-NN"), ("R2", "$R^2$ of positions")):
             runs = [[value for values in by_method[name] for value in values[key]] for name in METHODS]
-            drawing.compare(ax, runs, list(METHODS.values()), label)
+            drawing.compare(axes[key], runs, list(METHODS.values()), label, BARS)
+        axes["accuracy"].set_xticklabels([])
         return drawing.save(figure, folder, "figure-hippocampus")

@@ -62,7 +62,7 @@ def transform() -> None:
 def pca_imputation(Y: np.ndarray, hidden: np.ndarray, rank: int, counts: bool) -> np.ndarray:
     """Expectations by probabilistic PCA; a root of a count has a variance of a quarter, which its square lacks."""
     table = np.sqrt(Y) if counts else Y
-    filled = starts.filled(np.where(hidden, 0, table), ~hidden, rank)
+    filled = starts.completed(np.where(hidden, 0, table), ~hidden, rank)
     return filled**2 + 0.25 if counts else filled
 
 

@@ -58,28 +58,27 @@ def standardised(table: np.ndarray) -> np.ndarray:
 
 
 def filled(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
-    """Missing cells at their expectation under probabilistic PCA, of the rank that best predicts cells hidden from it.
+    """Missing cells filled with the rank that best predicts cells hidden from it; it is doubled as long as that helps.
 
-    The rank is doubled as long as that helps. Smooth functions of D dimensions span many more: with rank D the filled
-    cells would say that the rows lie on a plane, and the starts, which take them for observed, would believe it.
+    Smooth functions of D dimensions span many more: with rank D the filled cells would say that the rows lie on a
+    plane, and the starts, which take them for observed, would believe it.
     """
-    mean = np.where(mask, table, 0).sum(0) / np.maximum(mask.sum(0), 1)
     observed = np.flatnonzero(mask)
     hidden = np.random.default_rng(0).choice(observed, len(observed) // 10, replace=False)
     shown = mask.copy()
     shown.flat[hidden] = False
     best, lowest = 0, np.inf
     while rank < min(table.shape):
-        guess = _expected(np.where(shown, table, mean), shown, rank)
-        error = np.sum((guess.flat[hidden] - table.flat[hidden]) ** 2)
+        error = np.sum((completed(table, shown, rank) - table).flat[hidden] ** 2)
         if error >= lowest:
             break
         best, lowest, rank = rank, error, 2 * rank
-    return _expected(np.where(mask, table, mean), mask, best)
+    return completed(table, mask, best)
 
 
-def _expected(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
-    """The cells outside the mask at their expectation, by EM from what they are."""
+def completed(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
+    """Missing cells at their expectation under probabilistic PCA of a rank, by EM from the column means."""
+    table = np.where(mask, table, np.where(mask, table, 0).sum(0) / np.maximum(mask.sum(0), 1))
     for _ in range(_EM_ROUNDS if rank else 0):
         centre = table.mean(0)
         scores = table - centre

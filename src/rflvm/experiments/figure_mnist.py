@@ -53,19 +53,21 @@ def tasks(quick: bool) -> list[Task]:
 def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
     """Digits in random order, without those that would overlap."""
     import matplotlib as mpl
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
     from matplotlib.figure import Figure
 
     ink = LinearSegmentedColormap.from_list("ink", [(0, 0, 0, 0), (0, 0, 0, 1)])  # the draws show through
     images = load(quick)
     pixels = images.data.reshape(-1, *images.shape)
     with mpl.rc_context(drawing.STYLE):
-        figure = Figure(figsize=(11, 5.8), layout="constrained")
+        figure = Figure(figsize=(11, 5.4), layout="constrained")
         for ax, result in zip(figure.subplots(1, 2), results, strict=True):
             values, arrays = result
             if "counts" in arrays:
-                shown = np.ma.masked_equal(np.sqrt(arrays["counts"].T), 0)
-                ax.pcolormesh(arrays["edges_x"], arrays["edges_y"], shown, cmap="YlOrRd", rasterized=True)
+                shown = np.ma.masked_equal(arrays["counts"].T, 0)
+                edges, norm = (arrays["edges_x"], arrays["edges_y"]), PowerNorm(0.5)
+                mesh = ax.pcolormesh(*edges, shown, norm=norm, cmap="YlOrRd", rasterized=True)
+                figure.colorbar(mesh, ax=ax, label="draws of $X$ in a bin", shrink=0.5, pad=0.01)
             paste(ax, arrays["X"], pixels, SIZE, ink)
             ax.set(title=f"{METHODS[values['method']]}: accuracy of 1-NN {values['accuracy']:.3f}", aspect="equal")
             ax.set(xlabel="$x_1$", ylabel="$x_2$")

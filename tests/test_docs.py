@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 import rflvm
 from rflvm import baselines, datasets, likelihoods, metrics, plots, report
 from rflvm.cli import main
-from rflvm.experiments import figure_poisson, table
+from rflvm.experiments import figure_gaussian, figure_hippocampus, figure_poisson, table
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -169,6 +169,28 @@ def test_the_page_on_the_s_curve_has_what_was_found():
         found = [fit for fit in fits if fit["method"] == method]
         R2 = ", ".join(f"{fit['R2']:.3f}" for fit in sorted(found, key=lambda fit: fit["run"]))
         assert f" | {R2} | {np.mean([fit['mse_F'] for fit in found]):.3f} |" in text
+
+
+def test_the_page_on_held_out_cells_has_what_was_found():
+    fits = measured("figure-gaussian")["fits"]
+    text = (DOCS / "reproduction.md").read_text()
+    for M in figure_gaussian.SIZES:
+        runs = [[fit for fit in fits if (fit["M"], fit["method"]) == (M, name)] for name in figure_gaussian.METHODS]
+        assert {len(found) for found in runs} == {figure_gaussian.N_RUNS}
+        errors = [f"{np.mean([fit['mse_Y'] for fit in found]):.3f}" for found in runs]
+        lowest = [f"{min(fit['R2'] for fit in found):.3f}" for found in runs]
+        kernel = f"{np.mean([fit['mse_K'] for fit in runs[1]]):.4f}"
+        assert f"| {' | '.join([str(M), *errors, *lowest, kernel])} |" in text
+
+
+def test_the_page_on_place_cells_and_digits_has_what_was_found():
+    text = (DOCS / "reproduction.md").read_text()
+    for method, title in figure_hippocampus.METHODS.items():
+        fits = [fit for fit in measured("figure-hippocampus")["fits"] if fit["method"] == method]
+        means = [np.mean([value for fit in fits for value in fit[key]]) for key in ("accuracy", "R2")]
+        assert f"| {title} | {means[0]:.3f} | {means[1]:.3f} |" in text
+    for fit in measured("figure-mnist")["fits"]:
+        assert f"{fit['accuracy']:.3f}" in text.split("## Digits and faces")[1]
 
 
 def test_every_public_name_is_in_the_reference():

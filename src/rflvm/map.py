@@ -61,6 +61,7 @@ FLAT_SLOPE = 1e-4
 N_REFINE_WARMUP, N_REFINE, REFINE_ACCEPTANCE = 100, 5, 0.4  # Metropolis steps before and between draws of beta
 UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
 MISSES = 8  # evaluations in a row without the modes after which single precision is given up
+PROGRESS: Any = {"unit": "iteration", "bar_format": "{desc}{n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"}
 
 Kernel = Literal["rbf", "learned"]
 Convergence = Literal["converged", "iteration limit", "line search failed", "modes not found", "interrupted"]
@@ -569,7 +570,7 @@ def maximise(
     room.make()
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = validation.to_device(table, dtype)
-        with tqdm(unit="iteration", disable=not progress) as line:
+        with tqdm(disable=not progress, **PROGRESS) as line:
 
             def tell(value):
                 line.update()

@@ -58,7 +58,9 @@ def test_gaps_are_filled_from_as_many_components_as_help():
     assert left["filled"] < 0.45 * left["means"]  # a plane leaves 0.6
 
 
-def test_gaps_without_anything_to_learn_from_are_filled_with_means():
-    table = np.array([[1.0, 0.0], [3.0, 5.0]])
-    mask = np.array([[True, False], [True, True]])
-    np.testing.assert_array_equal(starts.filled(table, mask, 2), [[1.0, 5.0], [3.0, 5.0]])
+def test_gaps_of_tiny_tables():
+    """As many components as columns less one, or the means where there is a single column."""
+    table = np.array([[1.0, 0.0], [3.0, 6.0], [2.0, 4.0], [0.0, 0.0]])
+    mask = np.array([[True, False], [True, True], [True, True], [True, True]])
+    assert 1 < starts.filled(table, mask, 2)[0, 1] < 3
+    np.testing.assert_array_equal(starts.filled(table[:, 1:], mask[:, 1:], 2)[0], 10 / 3)

@@ -221,7 +221,7 @@ def sample(
         if found:
             run, chains = found
         else:
-            with tqdm(desc="start", disable=progress is not True, **map_engine.PROGRESS) as line:
+            with tqdm(desc="start: ", disable=progress is not True, **map_engine.PROGRESS) as line:
                 begin = _starter(X0, data, model, seed, lambda value: line.update())
             chains = [begin_chain(begin(jax.random.fold_in(key, 0)), data, model) for key in _keys(run, chain_count)]
         return _run(run, chains, n_sweeps, data, model, recorder, _reporter(progress), saved)

@@ -67,8 +67,8 @@ def filled(table: np.ndarray, mask: np.ndarray, rank: int) -> np.ndarray:
     hidden = np.random.default_rng(0).choice(observed, len(observed) // 10, replace=False)
     shown = mask.copy()
     shown.flat[hidden] = False
-    best, lowest = 0, np.inf
-    while rank < min(table.shape):
+    rank, best, lowest = min(rank, min(table.shape) - 1), 0, np.inf
+    while 0 < rank < min(table.shape):
         error = np.sum((completed(table, shown, rank) - table).flat[hidden] ** 2)
         if error >= lowest:
             break

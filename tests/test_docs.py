@@ -162,6 +162,12 @@ def test_the_pages_have_the_table_that_was_found():
     assert table.comparison(cells) in (ROOT / "README.md").read_text()
 
 
+def test_the_page_has_the_alternatives_that_were_tried(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    alternatives = importlib.import_module("alternatives")
+    assert alternatives.markdown(measured("alternatives")["fits"]) in (DOCS / "reproduction.md").read_text()
+
+
 def test_the_page_on_the_s_curve_has_what_was_found():
     fits = measured("figure-poisson")["fits"]
     text = (DOCS / "reproduction.md").read_text()

@@ -62,7 +62,7 @@ def tiles(X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fit(dataset: str, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Positions of the rows, and what the model expects on a grid among them."""
+    """Positions of the rows, and what the model expects amid those of each square."""
     model = methods.fitted("poisson-rflvm", load(dataset, quick).data, 2, 0)
     X = np.asarray(model.embedding_, float)
     centres, amid = tiles(X, N_TILES)

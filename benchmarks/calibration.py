@@ -16,9 +16,9 @@ from common import machine, write
 
 import rflvm
 from rflvm.datasets import make_s_curve
-from rflvm.features import features
-from rflvm.metrics import r2_affine
-from rflvm.posterior import mean_latents
+from rflvm.fitted.alignment import mean_latents
+from rflvm.model.features import features
+from rflvm.numerics.affine import r2_affine
 
 N_TABLES, N, J, M = 20, 200, 50, 100
 N_BURNIN, N_SAMPLES = 400, 400

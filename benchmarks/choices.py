@@ -17,11 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from common import machine, write
 
-from rflvm import likelihoods, linalg, quadrature, starts, validation
-from rflvm import map as engine
+from rflvm import likelihoods
+from rflvm.data import checks
 from rflvm.datasets import make_s_curve
-from rflvm.metrics import r2_affine
-from rflvm.model import Model
+from rflvm.maximum import starts
+from rflvm.maximum.climb import climb
+from rflvm.maximum.search import begin
+from rflvm.model.joint import Model
+from rflvm.numerics import linalg, quadrature
+from rflvm.numerics.affine import r2_affine
 
 STRETCHES = (0.0, 0.5, 1.0)
 SHAPES = ((250, 100), (1000, 100), (2000, 100), (500, 50), (2000, 50), (500, 25), (500, 400))
@@ -42,16 +46,16 @@ def kernel_error(W: np.ndarray, scale: float) -> float:
     return float(np.sqrt(np.mean(error**2)))
 
 
-def climb(family: str, seed: int, N: int, J: int, stretch: float | None) -> dict[str, Any]:
+def climb_from_truth(family: str, seed: int, N: int, J: int, stretch: float | None) -> dict[str, Any]:
     """Fit one S-curve from the true X."""
     truth = make_s_curve(N, J, emissions=family, seed=seed)
     model = Model(likelihoods.get(family), 2, H)
     with jax.enable_x64(True), linalg.one_blas_thread():
-        data = validation.to_device(validation.check_table(truth.data, model.likelihood, None, None, 2), "float32")
-        search = engine.begin(seed, starts.scaled(truth.X), data, model, amplitude=True)
+        data = checks.to_device(checks.check_table(truth.data, model.likelihood, None, None, 2), "float32")
+        search = begin(seed, starts.scaled(truth.X), data, model, amplitude=True)
         if stretch is not None:
             search.spectrum = search.spectrum._replace(stretch=jnp.asarray(stretch, data.Y.dtype))
-        search = engine.climb(search, data, model, 100)
+        search = climb(search, data, model, 100)
         log_amplitude, log_scale = search.parameters.log_amplitude, search.parameters.log_scale
         assert log_amplitude is not None
         assert log_scale is not None
@@ -76,7 +80,7 @@ def main() -> None:
 
     def add(*case):
         name = "quadrature" if quadrature.frequencies is points else "draws"
-        rows.append({"frequencies": name} | climb(*case))
+        rows.append({"frequencies": name} | climb_from_truth(*case))
         print(*(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
         write("choices", {"machine": machine(), "scales": SCALES, "kernel_error": errors, "climbs": rows})
 

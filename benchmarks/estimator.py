@@ -26,9 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rflvm import RFLVM, prediction, starts
+from rflvm import RFLVM
 from rflvm.datasets import make_s_curve
-from rflvm.metrics import r2_affine
+from rflvm.fitted import prediction
+from rflvm.maximum import starts
+from rflvm.numerics.affine import r2_affine
 
 SEEDS = range(5)
 HIDDEN = 0.2

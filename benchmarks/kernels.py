@@ -21,8 +21,9 @@ from scipy.stats import poisson
 
 import rflvm
 from rflvm.datasets import make_s_curve
-from rflvm.features import features
-from rflvm.metrics import knn_accuracy, r2_affine
+from rflvm.metrics import knn_accuracy
+from rflvm.model.features import features
+from rflvm.numerics.affine import r2_affine
 
 KERNELS = ("rbf", "learned")
 CASES = {

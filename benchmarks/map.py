@@ -56,7 +56,8 @@ def one_fit(case: str, emissions: str, seed: int) -> dict[str, Any]:
     import common
 
     from rflvm.datasets import make_s_curve
-    from rflvm.metrics import knn_accuracy, r2_affine
+    from rflvm.metrics import knn_accuracy
+    from rflvm.numerics.affine import r2_affine
 
     X = labels = offset = None
     family = rflvm.likelihoods.Binomial(trials=10) if emissions == "binomial" else emissions

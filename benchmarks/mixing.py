@@ -30,10 +30,10 @@ from sweep import prepare
 import rflvm
 from rflvm import likelihoods
 from rflvm.datasets import make_s_curve
-from rflvm.diagnostics import ess, rhat
-from rflvm.features import features
-from rflvm.linalg import one_blas_thread
-from rflvm.updates import beta
+from rflvm.model.features import features
+from rflvm.numerics.convergence import ess, rhat
+from rflvm.numerics.linalg import one_blas_thread
+from rflvm.sampling.blocks import beta
 
 LAGS = (0.5, 1.0, 2.0)
 N_CHAINS, N_BURNIN, N_SAMPLES = 4, 1000, 3000

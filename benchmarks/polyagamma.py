@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from common import machine, unit_seconds, write
 
-from rflvm import polyagamma
+from rflvm.numerics import polyagamma
 
 ERROR_B = (2, 3, 4, 8, 16, 100, 1000, 5000)
 ERROR_C = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 25, 31, 33, 50, 100)

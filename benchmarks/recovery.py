@@ -21,8 +21,8 @@ from scipy.special import softmax
 
 import rflvm
 from rflvm.datasets import make_s_curve
-from rflvm.metrics import r2_affine
-from rflvm.posterior import mean_latents
+from rflvm.fitted.alignment import mean_latents
+from rflvm.numerics.affine import r2_affine
 
 N, J, M = 500, 100, 100
 SETTINGS = [(N, J, M), (1000, J, M), (2000, J, M), (N, 150, M), (N, 200, M), (N, 400, M), (N, J, 50), (N, J, 200)]

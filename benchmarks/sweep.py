@@ -18,13 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from common import congress, machine, median_seconds, unit_seconds, write
 
-from rflvm import likelihoods, linalg, starts, validation
+from rflvm import likelihoods
+from rflvm.data import checks
 from rflvm.datasets import make_s_curve
-from rflvm.features import features
-from rflvm.gibbs import Moves, compiled_adapt, compiled_sweep
-from rflvm.linalg import one_blas_thread
-from rflvm.model import Model
-from rflvm.updates import tuning as tunings
+from rflvm.maximum import starts
+from rflvm.model.features import features
+from rflvm.model.joint import Model
+from rflvm.numerics import linalg
+from rflvm.numerics.linalg import one_blas_thread
+from rflvm.sampling.blocks import tuning as tunings
+from rflvm.sampling.sweep import Moves, compiled_adapt, compiled_sweep
 
 # U per sweep: what the published code needs (DESIGN, measured once) and what this one should.
 PUBLISHED = {
@@ -42,7 +45,7 @@ REPEATS = 20
 def prepare(Y: np.ndarray, family: likelihoods.Likelihood, H: int = 50):
     """Data, model, state and tuning after a short burn-in."""
     model = Model(family, D=2, H=H)
-    data = validation.to_device(validation.check_table(Y, family, None, None, 2), "float64")
+    data = checks.to_device(checks.check_table(Y, family, None, None, 2), "float64")
     state = starts.from_prior(jax.random.key(0), starts.embed("pca", starts.stabilised(data, model), 2, 0), data, model)
     tuning = tunings.initial(state, data, model)
     for t in range(N_BURNIN):

@@ -18,7 +18,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu
 
 # Modules a user enters by: they check their own arguments, with better messages, and the tests of
 # those messages must get past the annotations.
-DOORS = {"rflvm.estimator", "rflvm.gibbs", "rflvm.likelihoods.custom", "rflvm.map"}
+DOORS = {"rflvm.estimator", "rflvm.likelihoods.custom", "rflvm.maximum.maximise", "rflvm.sampling.run"}
 
 _spec = find_spec("rflvm")
 assert _spec is not None

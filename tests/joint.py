@@ -20,10 +20,12 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 from scipy import stats
 
-from rflvm import likelihoods, polyagamma, spectral
-from rflvm.gibbs import Moves, sweep
-from rflvm.model import Data, Model, Prior, log_likelihood, predictor, sample_data, sample_prior
-from rflvm.updates.tuning import Tuning
+from rflvm import likelihoods
+from rflvm.model import spectral
+from rflvm.model.joint import Data, Model, Prior, log_likelihood, predictor, sample_data, sample_prior
+from rflvm.numerics import polyagamma
+from rflvm.sampling.blocks.tuning import Tuning
+from rflvm.sampling.sweep import Moves, sweep
 
 FALSE_ALARM = 1e-3
 N, J, D, H = 6, 3, 2, 3

@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rflvm
 from rflvm import RFLVM, likelihoods
 from rflvm.datasets import make_s_curve
+from rflvm.sampling import chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -367,7 +368,7 @@ def test_checkpoint_goes_on(tmp_path):
 
 def test_an_interrupt_leaves_a_usable_model(monkeypatch):
     Y = table()
-    sweep, done = rflvm.gibbs.compiled_sweep, []
+    sweep, done = chain.compiled_sweep, []
 
     def interrupted(*args):
         done.append(1)
@@ -375,7 +376,7 @@ def test_an_interrupt_leaves_a_usable_model(monkeypatch):
             raise KeyboardInterrupt
         return sweep(*args)
 
-    monkeypatch.setattr(rflvm.gibbs, "compiled_sweep", interrupted)
+    monkeypatch.setattr(chain, "compiled_sweep", interrupted)
     with pytest.warns(ConvergenceWarning, match="more_samples"):
         model = RFLVM(likelihood="poisson", **GIBBS).fit(Y)
     assert model.convergence_ == "interrupted"

@@ -6,9 +6,10 @@ from scipy.special import logsumexp
 from scipy.stats import poisson
 
 from rflvm import likelihoods
-from rflvm.metrics import kernel_mse, knn_accuracy, log_predictive_density, mse, r2_affine
-from rflvm.model import Model
-from rflvm.posterior import Draws
+from rflvm.metrics import kernel_mse, knn_accuracy, log_predictive_density, mse
+from rflvm.model.draws import Draws
+from rflvm.model.joint import Model
+from rflvm.numerics.affine import r2_affine
 
 
 def test_r2_does_not_see_an_affine_map():

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import likelihoods
     from .estimator import RFLVM, load
-    from .gibbs import Progress, continue_sampling, sample
-    from .io import FileError
-    from .linalg import NumericalError
-    from .map import Fit, maximise
-    from .model import Prior
-    from .posterior import Draws
+    from .files.npz import FileError
+    from .maximum.maximise import maximise
+    from .maximum.result import Fit
+    from .model.draws import Draws
+    from .model.joint import Prior
+    from .numerics.linalg import NumericalError
+    from .sampling.progress import Progress
+    from .sampling.run import continue_sampling, sample
 
     __version__: str
 
@@ -38,16 +40,16 @@ __all__ = [
 # Names are imported when they are asked for: the command line prints its help without waiting for JAX.
 _HOMES = {
     "RFLVM": "estimator",
-    "Draws": "posterior",
-    "FileError": "io",
-    "Fit": "map",
-    "NumericalError": "linalg",
-    "Prior": "model",
-    "Progress": "gibbs",
-    "continue_sampling": "gibbs",
+    "Draws": "model.draws",
+    "FileError": "files.npz",
+    "Fit": "maximum.result",
+    "NumericalError": "numerics.linalg",
+    "Prior": "model.joint",
+    "Progress": "sampling.progress",
+    "continue_sampling": "sampling.run",
     "load": "estimator",
-    "maximise": "map",
-    "sample": "gibbs",
+    "maximise": "maximum.maximise",
+    "sample": "sampling.run",
 }
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from .datasets import make_s_curve
 from .estimator import RFLVM
-from .metrics import r2_affine
+from .numerics.affine import map_affinely, r2_affine
 
 N, J, M = 500, 100, 100
 N_BURNIN, N_SAMPLES = 400, 600
@@ -45,8 +45,7 @@ def draw_s_curve(truth: Bunch, X: np.ndarray, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("the picture needs matplotlib: pip install 'rflvm[plots]'") from error
-    design = np.column_stack([X, np.ones(len(X))])
-    mapped = design @ np.linalg.lstsq(design, truth.X, rcond=None)[0]
+    mapped = map_affinely(truth.X, X)
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharex=True, sharey=True)
     titles = "true X", f"inferred X ($R^2$ = {r2_affine(truth.X, X):.3f})"

@@ -1,6 +1,6 @@
 """The scikit-learn door: ``RFLVM`` checks what it is given, calls an engine and keeps the results.
 
-No mathematics lives here: ``gibbs.py`` and ``map.py`` fit, ``prediction.py`` says what a fit means for rows and
+No mathematics lives here: ``sampling`` and ``maximum`` fit, ``fitted`` says what a fit means for rows and
 positions, ``diagnostics.py`` whether to trust it.
 """
 
@@ -19,10 +19,16 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from . import datatree, diagnostics, gibbs, likelihoods, persistence, prediction, tables, validation
-from . import map as map_engine
-from .model import Data, Prior
-from .posterior import Draws, align
+from . import likelihoods
+from .data import checks, tables
+from .fitted import datatree, diagnostics, prediction, saved
+from .fitted.alignment import align
+from .maximum.draws import laplace_draws
+from .maximum.maximise import maximise
+from .model.draws import Draws
+from .model.joint import Data, Prior
+from .numerics import convergence
+from .sampling.run import continue_sampling, sample
 
 logger = logging.getLogger(__name__)
 
@@ -180,17 +186,17 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         RFLVM
             Itself. Ctrl-C keeps the draws made so far.
         """
-        validation.check_choice("inference", self.inference, ("gibbs", "map"))
-        validation.check_choice("kernel", self.kernel, ("learned", "rbf"))
+        checks.check_choice("inference", self.inference, ("gibbs", "map"))
+        checks.check_choice("kernel", self.kernel, ("learned", "rbf"))
         if checkpoint is not None and self.inference == "map":
             raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
         reading = tables.read(Y, layer)
         self._remember_columns(reading)
         family, self.likelihood_reason_ = self._family(reading.values)
-        self._seed = validation.check_seed(self.random_state)
+        self._seed = checks.check_seed(self.random_state)
         if self.exposure is not None:
-            validation.check_exposure(self.exposure, family)
-            validation.check_table(reading.values, family, None, None, self.n_components)
+            checks.check_exposure(self.exposure, family)
+            checks.check_table(reading.values, family, None, None, self.n_components)
             offset = self._log_totals(offset, reading.values, reading.values)
         settings = {
             "n_components": self.n_components,
@@ -207,7 +213,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._fit_map(reading.values, family, init, **settings)
         self.likelihood_ = family
         self._rows, self._values = reading.index, np.array(reading.values)
-        self._offset = validation.check_offset(offset, len(reading.values))
+        self._offset = checks.check_offset(offset, len(reading.values))
         self._finish()
         if reading.kind == "anndata":
             tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
@@ -229,7 +235,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if self.draws_.run is None:
             raise ValueError('more_samples needs inference="gibbs": this model was fitted with "map"')
-        self.draws_ = gibbs.continue_sampling(
+        self.draws_ = continue_sampling(
             self._values, self.draws_, n_samples, offset=self._offset, progress=self.progress
         )
         self._finish()
@@ -296,8 +302,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array (n, J)
         """
         check_is_fitted(self)
-        X = validation.check_positions(X, self.n_components)
-        offset = validation.check_offset(offset, len(X))
+        X = checks.check_positions(X, self.n_components)
+        offset = checks.check_offset(offset, len(X))
         with jax.enable_x64(True):
             parts = jnp.asarray(X), jnp.asarray(offset), self._trials(len(X), trials)
             Y = np.asarray(prediction.decode(*parts, self._members, self.draws_.model))
@@ -373,13 +379,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Multinomial rows have totals of the table.
         """
         check_is_fitted(self)
-        n = validation.check_integer("n_samples", n_samples, 1)
-        seed = self._seed if random_state is None else validation.check_seed(random_state)
+        n = checks.check_integer("n_samples", n_samples, 1)
+        seed = self._seed if random_state is None else checks.check_seed(random_state)
         totals = np.zeros(n)
         if self._totals is not None:
             known = self._totals[~np.isnan(self._totals)]
             totals = np.random.default_rng(seed).choice(known, n)
-        offset = validation.check_offset(offset, n)
+        offset = checks.check_offset(offset, n)
         with jax.enable_x64(True):
             parts = jnp.asarray(offset), self._trials(n, trials), jnp.asarray(totals)
             X, Y = prediction.generate(jax.random.key(seed), *parts, self._members, self.draws_.model)
@@ -406,7 +412,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         except ImportError as error:
             raise ImportError("loo needs arviz-stats: pip install 'rflvm[diagnostics]'") from error
         log_joint = self.draws_["log_joint"]
-        return loo(self.posterior_, var_name="Y", reff=min(diagnostics.ess(log_joint) / log_joint.size, 1))
+        return loo(self.posterior_, var_name="Y", reff=min(convergence.ess(log_joint) / log_joint.size, 1))
 
     def diagnose(self) -> str:
         """Print, and return, a page on whether the fit can be relied on and what to do if not."""
@@ -436,14 +442,14 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def save(self, path: str | PathLike) -> None:
         """Write the fitted model to one file, which ``rflvm.load`` reads. No pickle; never half a file."""
         check_is_fitted(self)
-        persistence.save(self, path)
+        saved.save(self, path)
 
     def _fit_gibbs(self, values: np.ndarray, family: likelihoods.Likelihood, init: Any, **settings: Any) -> None:
         automatic = isinstance(init, str) and init == "auto"
         start: Any = "map" if automatic else init
         if self.kernel == "rbf" and not automatic:
             raise ValueError('kernel="rbf" with inference="gibbs" takes its lengthscale from init="auto"')
-        self.draws_ = gibbs.sample(
+        self.draws_ = sample(
             values,
             family,
             init=start,
@@ -457,11 +463,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit_map(self, values: np.ndarray, family: likelihoods.Likelihood, init: Any, **settings: Any) -> None:
         kernel: Any = self.kernel
-        fit = map_engine.maximise(values, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
-        table = validation.check_table(values, family, None, settings["offset"], self.n_components)
+        fit = maximise(values, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
+        table = checks.check_table(values, family, None, settings["offset"], self.n_components)
         with jax.enable_x64(True):
-            data = validation.to_device(table, "float64")
-        self.draws_ = map_engine.laplace_draws(fit, data, N_LAPLACE_DRAWS, self._seed)
+            data = checks.to_device(table, "float64")
+        self.draws_ = laplace_draws(fit, data, N_LAPLACE_DRAWS, self._seed)
         self.embedding_ = np.asarray(fit.X, float)
         self.embedding_std_ = np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float)
         self.n_iter_, self.convergence_, self.diagnostics_ = len(fit.trace), fit.convergence, []
@@ -517,23 +523,23 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _rows_of(self, Y: Any, offset: Any, trials: Any, layer: str | None) -> Data:
         """Rows to be placed, checked against the fit."""
         reading = tables.read(Y, layer)
-        validation.check_columns(reading, self.n_features_in_, self._columns(), type(self).__name__)
+        checks.check_columns(reading, self.n_features_in_, self._columns(), type(self).__name__)
         family = self.likelihood_ if trials is None else likelihoods.Binomial(trials=trials)
         if self.exposure is not None:
-            validation.check_rows(reading.values, family, None)
+            checks.check_rows(reading.values, family, None)
             offset = self._log_totals(offset, reading.values, self._values)
-        return validation.to_device(validation.check_rows(reading.values, family, offset), "float64")
+        return checks.to_device(checks.check_rows(reading.values, family, offset), "float64")
 
     def _log_totals(self, offset: Any, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
         """Offsets for ``exposure="total"``."""
         if offset is not None:
             raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
         half_a_count = 0.5 / len(fitted)  # new rows may have counts in columns that had none
-        return validation.log_totals(values, np.nanmean(fitted, axis=0) + half_a_count)
+        return checks.log_totals(values, np.nanmean(fitted, axis=0) + half_a_count)
 
     def _data(self) -> Data:
-        table = validation.check_table(self._values, self.likelihood_, None, self._offset, self.n_components)
-        return validation.to_device(table, "float64")
+        table = checks.check_table(self._values, self.likelihood_, None, self._offset, self.n_components)
+        return checks.to_device(table, "float64")
 
     def _trials(self, n: int, trials: Any) -> jax.Array | None:
         """Trials per cell for n rows, of a binomial family."""
@@ -553,7 +559,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             mean = np.asarray(prediction.expected(placed, data, members, model))
             totals = np.zeros(len(mean))
             if self._totals is not None:
-                totals = prediction.implied_totals(np.asarray(values), mean)
+                totals = self.likelihood_.implied_totals(np.asarray(values), mean)
                 mean = mean * totals[:, None]
             if not bounds:
                 return (mean,)
@@ -600,4 +606,4 @@ def load(path: str | PathLike) -> RFLVM:
     FileError
         When the file is damaged, or of a version that this library does not know.
     """
-    return persistence.load(path, RFLVM)
+    return saved.load(path, RFLVM)

@@ -10,27 +10,12 @@ from jaxtyping import Float
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from . import tables, validation
-from .datatree import cell_densities
-from .posterior import Draws
+from .data import checks, tables
+from .fitted.datatree import cell_densities
+from .model.draws import Draws
+from .numerics.affine import r2_affine
 
-
-def r2_affine(X: np.ndarray, estimate: np.ndarray) -> float:
-    """R^2 between the true X and the best affine map of an estimate onto it (paper, section 3.1).
-
-    Examples
-    --------
-    A picture that is turned and stretched is as good as the truth:
-
-    >>> import numpy as np
-    >>> from rflvm.metrics import r2_affine
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> round(r2_affine(X, X @ [[0.0, 2.0], [-1.0, 0.5]] + 3), 6)
-    1.0
-    """
-    design = np.column_stack([estimate, np.ones(len(estimate))])
-    residual = X - design @ np.linalg.lstsq(design, X, rcond=None)[0]
-    return float(1 - (residual**2).sum() / ((X - X.mean(0)) ** 2).sum())
+__all__ = ["Accuracy", "kernel_mse", "knn_accuracy", "log_predictive_density", "mse", "r2_affine"]
 
 
 class Accuracy(NamedTuple):
@@ -163,10 +148,12 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
         n, j = np.argwhere(held_out & np.isnan(values))[0]
         raise ValueError(f"Y[{n}, {j}] is held out, but its value is missing: give the table with all held-out cells")
     likelihood = draws.model.likelihood
-    if likelihood.name == "multinomial":
-        raise ValueError("the cells of a multinomial row are known together: a single one has no density of its own")
+    if likelihood.row_totals:
+        raise ValueError(
+            f"the cells of a {likelihood.name} row are known together: a single one has no density of its own"
+        )
     with jax.enable_x64(True):
-        data = validation.to_device(validation.check_rows(values, likelihood, offset), "float64")
+        data = checks.to_device(checks.check_rows(values, likelihood, offset), "float64")
         total, count = np.full(int(held_out.sum()), -np.inf), 0
         for densities in cell_densities(draws, data):
             total, count = np.logaddexp(total, densities[held_out]), count + 1

@@ -10,12 +10,13 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
-from rflvm import linalg, starts
 from rflvm.baselines import DLAGPLVM, dla_gplvm, rbf
 from rflvm.baselines.dla_gplvm import Parameters
 from rflvm.baselines.poisson import Columns, Sites, first_sites, sites_at
 from rflvm.datasets import make_s_curve
-from rflvm.metrics import r2_affine
+from rflvm.maximum import starts
+from rflvm.numerics import linalg
+from rflvm.numerics.affine import r2_affine
 
 
 def problem(N, J=3, D=2, seed=0):

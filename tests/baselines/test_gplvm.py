@@ -9,7 +9,7 @@ import pytest
 
 from rflvm.baselines import GPLVM
 from rflvm.datasets import make_s_curve
-from rflvm.metrics import r2_affine
+from rflvm.numerics.affine import r2_affine
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

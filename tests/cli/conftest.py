@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rflvm import gibbs
+from rflvm.sampling import run
 
 SHORT = {"fit": {"features": 6, "samples": 40, "burnin": 10}}
 
@@ -29,7 +29,7 @@ def write_table(path: Path, seed: int = 0, n: int = 30, gaps: bool = True) -> No
 def short():
     """What makes a run short; the calls of the report."""
     calls: list[dict[str, Any]] = []
-    starter = gibbs._starter
+    starter = run._starter
 
     def write_report(model: Any, path: Path, **options: Any) -> None:
         calls.append(options)
@@ -39,5 +39,5 @@ def short():
         stub: Any = types.ModuleType("rflvm.report")
         stub.write_report = write_report
         patch.setitem(__import__("sys").modules, "rflvm.report", stub)
-        patch.setattr(gibbs, "_starter", lambda init, *others: starter("pca", *others))
+        patch.setattr(run, "_starter", lambda init, *others: starter("pca", *others))
         yield calls

@@ -379,7 +379,7 @@ def test_a_full_disk_leaves_the_old_files_and_no_new_ones(here, monkeypatch):
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rflvm.io.os.fsync", full)
+    monkeypatch.setattr("rflvm.files.npz.os.fsync", full)
     for arguments in ([*FIT, "--resume"], ["sample", "run", "--out", "simulated.csv"]):
         result = invoke(*arguments, code=1)
         last = result.stderr.splitlines()[-1]
@@ -396,20 +396,20 @@ def test_a_full_disk_leaves_the_old_files_and_no_new_ones(here, monkeypatch):
 CHILD = """
 import fcntl, sys, termios, time, types
 from pathlib import Path
-from rflvm import gibbs
+from rflvm.sampling import run
 from rflvm.cli import main
 
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on the terminal is for this process
 
-starter, advance = gibbs._starter, gibbs.advance
-gibbs._starter = lambda init, *others: starter("pca", *others)
+starter, advance = run._starter, run.advance
+run._starter = lambda init, *others: starter("pca", *others)
 
 def slow(*arguments):
     time.sleep(0.03)
     return advance(*arguments)
 
-gibbs.advance = slow
+run.advance = slow
 stub = types.ModuleType("rflvm.report")
 stub.write_report = lambda model, path, **options: Path(path).write_text("<html>")
 sys.modules["rflvm.report"] = stub

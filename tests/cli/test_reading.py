@@ -13,10 +13,10 @@ import pytest
 from scipy import sparse
 from scipy.io import mmwrite
 
-from rflvm import tables
 from rflvm.cli import reading
 from rflvm.cli.columns import Wanted
-from rflvm.io import FileError
+from rflvm.data import tables
+from rflvm.files.npz import FileError
 
 Y = np.array([[1.0, 0, 3], [np.nan, 2, 0.5]])
 

@@ -10,7 +10,7 @@ import pytest
 
 from rflvm.experiments import store
 from rflvm.experiments.store import Task
-from rflvm.io import FileError
+from rflvm.files.npz import FileError
 
 
 def tasks(calls: list[str], names: tuple[str, ...] = ("a-0", "a-1", "b-0"), broken: str = "") -> list[Task]:

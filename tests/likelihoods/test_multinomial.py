@@ -39,10 +39,10 @@ def test_decode_inverts_encode_for_complete_rows(x64):
 
 
 def test_probabilities_are_those_of_breaking_a_stick_and_sum_to_one(x64):
-    p = FAMILY.probabilities(jnp.asarray(F))
+    p = FAMILY.respond(jnp.asarray(F), {}, None)
     np.testing.assert_allclose(p, [slow_probabilities(f) for f in F], rtol=1e-12)
     np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-14)
-    extreme = FAMILY.probabilities(jnp.asarray([[800.0, -800.0, 0.0], [-800.0, -800.0, -800.0]]))
+    extreme = FAMILY.respond(jnp.asarray([[800.0, -800.0, 0.0], [-800.0, -800.0, -800.0]]), {}, None)
     np.testing.assert_allclose(extreme, [[1, 0, 0, 0], [0, 0, 0, 1]], atol=1e-300)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-import fitted
+import small_models
 from rflvm import RFLVM
+from rflvm.fitted.summaries import usual_trials
 from rflvm.report import page, write_report
-from rflvm.summaries import usual_trials
 
 selenium = pytest.importorskip("selenium", reason="the explorer is tested with selenium: pip install 'rflvm[test]'")
 from selenium import webdriver  # noqa: E402
@@ -107,14 +107,17 @@ class Page:
 def folder(tmp_path_factory):
     """Reports without figures, which have tests of their own."""
     folder = tmp_path_factory.mktemp("reports")
-    colours = {fitted.HOSTILE: [fitted.HOSTILE, "b"] * (fitted.N // 2), "time": np.arange(fitted.N) / 2}
+    colours = {
+        small_models.HOSTILE: [small_models.HOSTILE, "b"] * (small_models.N // 2),
+        "time": np.arange(small_models.N) / 2,
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "draw", lambda *args: [])
-        write_report(fitted.poisson(), folder / "bars.html", colours=colours, title="Counts")
-        write_report(fitted.poisson(), folder / "image.html", image_shape=(4, 5))
-        write_report(fitted.poisson(), folder / "curve.html", ordered=True)
+        write_report(small_models.poisson(), folder / "bars.html", colours=colours, title="Counts")
+        write_report(small_models.poisson(), folder / "image.html", image_shape=(4, 5))
+        write_report(small_models.poisson(), folder / "curve.html", ordered=True)
         for name in FAMILIES:
-            write_report(fitted.small(name), folder / f"{name}.html")
+            write_report(small_models.small(name), folder / f"{name}.html")
     return folder
 
 
@@ -138,7 +141,7 @@ def close(found: Any, expected: np.ndarray) -> None:
 
 
 def test_the_pointer_decodes_where_it_is(bars):
-    model = fitted.poisson()
+    model = small_models.poisson()
     for place in ((120, 150), (310, 240), (400, 90)):
         bars.move(*place).perform()
         shown = bars.settle()
@@ -150,7 +153,7 @@ def test_the_pointer_decodes_where_it_is(bars):
 
 
 def test_a_click_shows_the_row_beside_the_model(bars):
-    model = fitted.poisson()
+    model = small_models.poisson()
     shown = bars.click(7)
     assert (shown["a"], shown["mode"]) == (7, "row")
     close(shown["mean"], model.inverse_transform(model.embedding_[7:8]))
@@ -168,11 +171,11 @@ def test_a_click_shows_the_row_beside_the_model(bars):
 
 
 def test_columns_that_are_high_or_low_come_first(bars):
-    model = fitted.poisson()
+    model = small_models.poisson()
     assert bars("found").text == "18 of 20"
     bars.click(7)
     E = model.inverse_transform(model.embedding_)
-    all_names = np.array([fitted.HOSTILE, *(f"gene {j}" for j in range(1, fitted.J))])
+    all_names = np.array([small_models.HOSTILE, *(f"gene {j}" for j in range(1, small_models.J))])
     for choice, sign in (("high", -1), ("low", 1)):
         Select(bars("order")).select_by_value(choice)
         shown = bars.settle()
@@ -182,7 +185,7 @@ def test_columns_that_are_high_or_low_come_first(bars):
 
 
 def test_a_path_is_played_and_set(bars):
-    model = fitted.poisson()
+    model = small_models.poisson()
     bars.click(7)
     bars("join").click()
     shown = bars.click(20)
@@ -269,10 +272,10 @@ def test_a_pinch_zooms_about_what_is_between_the_fingers(bars):
 def test_labels_are_shown_as_text(bars):
     assert bars.driver.title == "Counts"
     bars.click(0)
-    assert bars("where").text == fitted.HOSTILE
-    assert bars("end-a").text == fitted.HOSTILE
-    assert fitted.HOSTILE in bars("legend").text
-    assert bars("colour").text.split("\n")[0].strip() == fitted.HOSTILE
+    assert bars("where").text == small_models.HOSTILE
+    assert bars("end-a").text == small_models.HOSTILE
+    assert small_models.HOSTILE in bars("legend").text
+    assert bars("colour").text.split("\n")[0].strip() == small_models.HOSTILE
     assert not bars.driver.find_elements(By.CSS_SELECTOR, "#stage script")
 
 
@@ -301,7 +304,7 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
         "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].filter((v, i) => i % 4 === 0)",
         name,
     )
-    Y = fitted.poisson()._values
+    Y = small_models.poisson()._values
     grey = lambda values: np.clip(np.round(255 * np.asarray(values) / np.nanmax(Y)), 0, 255)  # noqa: E731
     np.testing.assert_allclose(pixels("image-a"), grey(Y[7]), atol=1)
     np.testing.assert_allclose(pixels("image-mean"), grey(shown["mean"]), atol=1)
@@ -311,7 +314,7 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
 
 
 def test_columns_in_order_are_a_curve(curve):
-    model = fitted.poisson()
+    model = small_models.poisson()
     curve.move(310, 240).perform()
     shown = curve.settle()
     close(shown["mean"], model.inverse_transform([shown["x"]]))
@@ -324,24 +327,24 @@ def test_columns_in_order_are_a_curve(curve):
         ]
     )
     mean, seen = drawn("mean"), drawn("seen-a")
-    assert len(mean) == fitted.J
+    assert len(mean) == small_models.J
     np.testing.assert_allclose(np.delete(mean[:, 0], 1), seen[:, 0])  # a gap, and one scale from left to right
     assert np.ptp(np.diff(mean[:, 0])) < 0.3
     slope, start = np.polyfit(np.delete(model._values[0], 1), seen[:, 1], 1)
     np.testing.assert_allclose(mean[:, 1], start + slope * np.array(shown["mean"]), atol=0.3)
-    band = drawn("band").reshape(2, fitted.J, 2)
+    band = drawn("band").reshape(2, small_models.J, 2)
     assert (band[0, :, 1] <= band[1, ::-1, 1]).all()
     assert not curve("seen-b").get_attribute("d")
     assert not curve("listing").is_displayed()
 
 
 def test_a_column_of_the_curve_is_read_by_pointer_and_keyboard(curve):
-    model = fitted.poisson()
+    model = small_models.poisson()
     shown = curve.click(0)
     text = lambda: f"{curve('reading-name').text}: {curve('reading').text}"  # noqa: E731
     curve("curve").send_keys(Keys.HOME)
-    assert text().startswith(f"{fitted.HOSTILE}: model ")
-    assert fitted.HOSTILE[:17] + "…" in curve("drawing").text
+    assert text().startswith(f"{small_models.HOSTILE}: model ")
+    assert small_models.HOSTILE[:17] + "…" in curve("drawing").text
     assert not curve.driver.find_elements(By.CSS_SELECTOR, "#stage script")
     curve("curve").send_keys(Keys.ARROW_RIGHT)
     assert text().startswith("gene 1: model ")
@@ -380,7 +383,7 @@ def test_slow_intervals_of_a_curve_wait_until_the_pointer_rests(curve):
 
 def test_of_three_dimensions_two_are_chosen(driver, folder):
     """The third has the value of the selected row."""
-    model = fitted.small("multinomial")
+    model = small_models.small("multinomial")
     opened = Page(driver, folder / "multinomial.html")
     Select(opened("axis-y")).select_by_value("2")
     opened.settle()
@@ -397,7 +400,7 @@ def test_of_three_dimensions_two_are_chosen(driver, folder):
 
 
 def test_one_dimension_is_a_strip(driver, folder):
-    model = fitted.small("gaussian")
+    model = small_models.small("gaussian")
     opened = Page(driver, folder / "gaussian.html")
     opened.move(200, 60).perform()
     first = opened.settle()["x"]
@@ -414,7 +417,7 @@ def test_one_dimension_is_a_strip(driver, folder):
 @pytest.mark.parametrize("name", ["poisson", *FAMILIES])
 def test_the_browser_agrees_with_the_library(driver, folder, name):
     """Means with ``inverse_transform``, with and without the context of a row; quantiles with SciPy's distributions."""
-    model = fitted.poisson() if name == "poisson" else fitted.small(name)
+    model = small_models.poisson() if name == "poisson" else small_models.small(name)
     opened = Page(driver, folder / ("bars.html" if name == "poisson" else f"{name}.html"))
     rng = np.random.default_rng(0)
     usual = usual_trials(model)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fitted
+import small_models
 from rflvm import RFLVM, likelihoods, plots
 from rflvm.report import page, payload, write_report
 
@@ -80,19 +80,19 @@ def arrays_of(reader: Reader) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 @quick
 def test_labels_are_text_wherever_they_stand(tmp_path):
-    colours = {fitted.HOSTILE: [fitted.HOSTILE] * fitted.N, "time": np.arange(fitted.N) / 2}
-    path = write_report(fitted.poisson(), tmp_path / "report.html", colours=colours, title=fitted.HOSTILE)
+    colours = {small_models.HOSTILE: [small_models.HOSTILE] * small_models.N, "time": np.arange(small_models.N) / 2}
+    path = write_report(small_models.poisson(), tmp_path / "report.html", colours=colours, title=small_models.HOSTILE)
     reader = read(path)
     assert [tag for tag, _ in reader.elements].count("script") == 3
     header = json.loads(reader.sources["header"])
-    assert header["rows"][0] == header["columns"][0] == header["colours"][0]["name"] == fitted.HOSTILE
-    assert header["colours"][0]["classes"] == [fitted.HOSTILE]
-    assert fitted.HOSTILE in reader.text
+    assert header["rows"][0] == header["columns"][0] == header["colours"][0]["name"] == small_models.HOSTILE
+    assert header["colours"][0]["classes"] == [small_models.HOSTILE]
+    assert small_models.HOSTILE in reader.text
 
 
 @bare
 def test_nothing_comes_from_elsewhere(tmp_path):
-    reader = read(write_report(fitted.poisson(), tmp_path / "report.html"))
+    reader = read(write_report(small_models.poisson(), tmp_path / "report.html"))
     for _, attributes in reader.elements:
         for name in ("src", "href"):
             assert (attributes.get(name) or "#").startswith(("data:", "#"))
@@ -109,7 +109,7 @@ def test_nothing_comes_from_elsewhere(tmp_path):
 
 @bare
 def test_coefficients_are_kept_to_nine_digits(tmp_path):
-    model = fitted.poisson()
+    model = small_models.poisson()
     header, arrays = arrays_of(read(write_report(model, tmp_path / "report.html")))
     beta = model._members.beta
     np.testing.assert_allclose(arrays["beta"] * arrays["step"], beta[:, :-1], atol=2.0**-31 * np.abs(beta).max())
@@ -122,7 +122,7 @@ def test_coefficients_are_kept_to_nine_digits(tmp_path):
 
 @bare
 def test_the_words_are_those_of_diagnose(tmp_path, capsys):
-    for model, words in ((fitted.poisson(), "Fitted by maximisation"), (fitted.chains(), "R-hat compares")):
+    for model, words in ((small_models.poisson(), "Fitted by maximisation"), (small_models.chains(), "R-hat compares")):
         text = read(write_report(model, tmp_path / "report.html")).text
         advice = model.diagnose().splitlines()[-1]
         assert advice in text
@@ -134,7 +134,7 @@ def test_the_words_are_those_of_diagnose(tmp_path, capsys):
 
 @quick
 def test_figures_are_drawn_for_light_and_dark(tmp_path):
-    reader = read(write_report(fitted.chains(), tmp_path / "report.html", image_shape=(1, 5)))
+    reader = read(write_report(small_models.chains(), tmp_path / "report.html", image_shape=(1, 5)))
     images = [attributes for tag, attributes in reader.elements if tag == "img"]
     titles = "Rows in latent space", "Density", "Images", "Observed", "Log joint", "Ranks", "Kernel", "Spectral"
     assert [sum((a["alt"] or "").startswith(title) for a in images) for title in titles] == [2] * len(titles)
@@ -147,7 +147,7 @@ def test_a_figure_that_fails_does_not_take_the_report_with_it(tmp_path, monkeypa
         raise ValueError("row 3 is impossible")
 
     monkeypatch.setattr(plots, "predictions", fail)
-    text = read(write_report(fitted.chains(), tmp_path / "report.html")).text
+    text = read(write_report(small_models.chains(), tmp_path / "report.html")).text
     assert "This figure could not be drawn: row 3 is impossible." in text
 
 
@@ -155,15 +155,15 @@ def test_a_figure_that_fails_does_not_take_the_report_with_it(tmp_path, monkeypa
 def test_a_large_table_is_shown_in_part(tmp_path, monkeypatch):
     monkeypatch.setattr(payload, "MOST_ROWS", 10)
     monkeypatch.setattr(payload, "MOST_COLUMNS", 5)
-    reader = read(write_report(fitted.poisson(), tmp_path / "report.html"))
+    reader = read(write_report(small_models.poisson(), tmp_path / "report.html"))
     assert "10 of 60 rows, chosen at random and the 5 of 20 columns that vary most" in reader.text
     header, arrays = arrays_of(reader)
     assert len(header["rows"]) == len(arrays["X"]) == 10
     assert arrays["beta"].shape == (16, 20, 5)
     assert sorted(header["order"]) == list(range(5))
-    whole = read(write_report(fitted.poisson(), tmp_path / "report.html", image_shape=(4, 5)))
+    whole = read(write_report(small_models.poisson(), tmp_path / "report.html", image_shape=(4, 5)))
     assert arrays_of(whole)[1]["beta"].shape == (16, 20, 20)
-    curve = read(write_report(fitted.poisson(), tmp_path / "report.html", ordered=True))
+    curve = read(write_report(small_models.poisson(), tmp_path / "report.html", ordered=True))
     assert "10 of 60 rows, chosen at random and 5 of 20 columns, evenly spaced" in curve.text
     assert json.loads(curve.sources["header"])["columns"][1:] == [f"gene {j}" for j in (5, 10, 14, 19)]
 
@@ -179,18 +179,18 @@ def test_a_report_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="full"):
-            write_report(fitted.chains(), path)
+            write_report(small_models.chains(), path)
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
     assert path.read_text() == "the old one"
-    assert write_report(fitted.chains(), str(path)) == path
+    assert write_report(small_models.chains(), str(path)) == path
     again = path.read_bytes()
-    write_report(fitted.chains(), path)
+    write_report(small_models.chains(), path)
     assert path.read_bytes() == again
 
 
 def test_bad_input_is_refused(tmp_path):
     path = tmp_path / "report.html"
-    model = fitted.chains()
+    model = small_models.chains()
     cases: list[tuple[dict[str, Any], str]] = [
         ({"row_labels": ["a"]}, "row_labels must be 12 labels"),
         ({"colours": {"kind": [1, 2]}}, "one value per row, 12 of them"),
@@ -200,7 +200,7 @@ def test_bad_input_is_refused(tmp_path):
     for settings, match in cases:
         with pytest.raises(ValueError, match=match):
             write_report(model, path, **settings)
-    custom = RFLVM(**fitted.TINY)
+    custom = RFLVM(**small_models.TINY)
     custom.__dict__ |= model.__dict__ | {"likelihood_": likelihoods.Custom(lambda y, f: -((y - f) ** 2))}
     with pytest.raises(ValueError, match="cannot run the functions of a custom likelihood"):
         write_report(custom, path)

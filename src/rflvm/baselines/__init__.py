@@ -9,7 +9,7 @@
 
 from typing import Any
 
-from ..validation import check_choice
+from ..data.checks import check_choice
 from .base import Baseline
 from .dla_gplvm import DLAGPLVM
 from .gplvm import GPLVM

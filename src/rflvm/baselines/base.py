@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .. import likelihoods, starts, tables, validation
+from .. import likelihoods
+from ..data import checks, tables
+from ..maximum import starts
 
 
 class Baseline(BaseEstimator, ABC):
@@ -30,9 +32,9 @@ class Baseline(BaseEstimator, ABC):
 
     def fit(self, Y: Any, y: Any = None) -> Any:
         """Fit the method to a table (N, J) of any kind that ``RFLVM`` takes; ``y`` is ignored. Returns itself."""
-        D = validation.check_integer("n_components", self.n_components, 1)
-        seed = validation.check_seed(self.random_state)
-        values, observed, _, _ = validation.check_table(Y, self._family(), None, None, D)
+        D = checks.check_integer("n_components", self.n_components, 1)
+        seed = checks.check_seed(self.random_state)
+        values, observed, _, _ = checks.check_table(Y, self._family(), None, None, D)
         self._refuse_gaps(observed)
         self.n_features_in_ = values.shape[1]
         self.embedding_ = self._embed(values, observed, seed)
@@ -63,8 +65,8 @@ class Placing(Baseline):
         """Positions (n, D) of rows with the columns of the fit."""
         check_is_fitted(self)
         reading = tables.read(Y)
-        validation.check_columns(reading, self.n_features_in_, None, type(self).__name__)
-        values, observed, _, _ = validation.check_rows(reading.values, self._family(), None)
+        checks.check_columns(reading, self.n_features_in_, None, type(self).__name__)
+        values, observed, _, _ = checks.check_rows(reading.values, self._family(), None)
         self._refuse_gaps(observed)
         return self._place(values)
 
@@ -75,7 +77,7 @@ class Placing(Baseline):
 
 def start_of_X(init: Any, table: np.ndarray, observed: np.ndarray, D: int, seed: int) -> np.ndarray:
     """Given positions, or a start of ``starts.py`` by its name, from a table whose gaps are filled first."""
-    init = validation.check_start(init, len(table), D, tuple(starts.STARTS))
+    init = checks.check_start(init, len(table), D, tuple(starts.STARTS))
     if isinstance(init, np.ndarray):
         return init
     whole = table if observed.all() else starts.filled(table, observed, D)

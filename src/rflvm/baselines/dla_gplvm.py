@@ -29,9 +29,11 @@ from jaxtyping import Array, Float, Int
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import likelihoods, linalg, room
-from ..model import log_prior_latents
-from ..validation import check_integer
+from .. import likelihoods
+from ..data.checks import check_integer
+from ..model.joint import log_prior_latents
+from ..numerics import linalg, memory_maps
+from ..numerics.compilation import compiled
 from . import rbf
 from .base import Baseline, start_of_X
 from .poisson import Columns, Sites, first_sites, sites_at
@@ -63,7 +65,7 @@ def log_prior(parameters: Parameters) -> Float[Array, ""]:
     return log_prior_latents(parameters.X) - 0.5 * parameters.log_amplitude**2
 
 
-@jax.jit
+@compiled
 def evaluate(
     parameters: Parameters, sites: Sites, table: Columns, rows: Int[Array, " R"]
 ) -> tuple[Float[Array, ""], Parameters]:
@@ -99,7 +101,7 @@ def evidence(Phi: Float[Array, "N M"], sites: Sites, table: Columns) -> tuple[Fl
     return lax.scan(block, start, _cut((sites, table), Phi.shape[1]))[0]
 
 
-@jax.jit
+@compiled
 def find_mode(
     parameters: Parameters, sites: Sites, table: Columns, rows: Int[Array, " R"]
 ) -> tuple[Float[Array, "N J"], Float[Array, ""]]:
@@ -281,7 +283,7 @@ class DLAGPLVM(Baseline):
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         max_iter = check_integer("max_iter", self.max_iter, 1)
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
-        room.make()
+        memory_maps.make()
         with jax.enable_x64(True), linalg.one_blas_thread():
             search = maximise(start, Columns(jnp.asarray(Y), jnp.asarray(observed, float)), max_iter)
             X, log_amplitude = (np.array(part) for part in search.parameters)

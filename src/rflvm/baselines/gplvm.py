@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..validation import check_integer
+from ..data.checks import check_integer
 from .base import Baseline, extra, start_of_X
 
 _NOISE = 0.01  # share of the variance that is noise at the start: with more of it X would not begin to move

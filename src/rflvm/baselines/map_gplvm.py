@@ -21,9 +21,11 @@ from jaxtyping import Array, Float
 from scipy import optimize
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import likelihoods, linalg, room
-from ..model import log_prior_latents
-from ..validation import check_integer
+from .. import likelihoods
+from ..data.checks import check_integer
+from ..model.joint import log_prior_latents
+from ..numerics import linalg, memory_maps
+from ..numerics.compilation import compiled
 from . import rbf
 from .base import Baseline, start_of_X
 from .poisson import Columns, sites_at
@@ -47,7 +49,7 @@ def log_density_of_F(X: Float[Array, "N D"], F: Float[Array, "N J"], noise: floa
     return log_prior_latents(X) - 0.5 * jnp.sum(white**2) - F.shape[1] * jnp.log(jnp.diagonal(L)).sum()
 
 
-@functools.partial(jax.jit, static_argnames="noise")
+@functools.partial(compiled, static_argnames="noise")
 def find_F(
     X: Float[Array, "N D"], F: Float[Array, "N J"], table: Columns, noise: float
 ) -> tuple[Float[Array, "N J"], Float[Array, ""]]:
@@ -91,7 +93,7 @@ def find_F(
     return f.T, values.sum() - 0.5 * F.shape[1] * logdet + log_prior_latents(X)
 
 
-@functools.partial(jax.jit, static_argnames="noise")
+@functools.partial(compiled, static_argnames="noise")
 def _slope_in_X(X, F, noise: float):
     return jax.value_and_grad(log_density_of_F)(X, F, noise)
 
@@ -166,7 +168,7 @@ class MAPGPLVM(Baseline):
         if not 1e-8 <= noise < np.inf:
             raise ValueError(f"noise must be finite and at least 1e-8, got {noise:g}")
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
-        room.make()
+        memory_maps.make()
         with jax.enable_x64(True), linalg.one_blas_thread():
             table = Columns(jnp.asarray(Y), jnp.asarray(observed, float))
             X, trace, self.convergence_ = jnp.asarray(start), [], "iteration limit"

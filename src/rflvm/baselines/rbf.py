@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from .. import linalg
+from ..numerics import linalg
 
 TOLERANCE = 1e-5
 JITTER = 1e-9  # for rows of p that have come together since they were taken

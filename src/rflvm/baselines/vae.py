@@ -23,8 +23,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from sklearn.exceptions import ConvergenceWarning
 
-from .. import likelihoods, room
-from ..validation import check_choice, check_integer
+from .. import likelihoods
+from ..data.checks import check_choice, check_integer
+from ..numerics import memory_maps
+from ..numerics.compilation import compiled
 from .base import Placing, extra, is_counts
 
 HIDDEN = 128
@@ -97,7 +99,7 @@ def bound(key: Array, weights: Weights, rows: Rows, decoder: Decoder) -> Float[A
     return (cells.sum(axis=1) - divergence.sum(axis=1)).mean()
 
 
-@functools.partial(jax.jit, static_argnames=("decoder", "optimiser"))
+@functools.partial(compiled, static_argnames=("decoder", "optimiser"))
 def epoch(key: Array, weights: Weights, moments: Any, rows: Rows, held_out: Rows, decoder: Decoder, optimiser: Any):
     """One pass over the rows in batches; also the bound on those held out, with the same noise in every epoch."""
     N = len(rows.seen)
@@ -176,7 +178,7 @@ class VAE(Placing):
         target = np.asarray(Y, np.float32) if poisson else seen
         intercepts = np.log((Y.sum(0) + 0.5) / (N + 0.5)) if poisson else np.zeros(J)
         order = np.random.default_rng(seed).permutation(N)
-        room.make()
+        memory_maps.make()
         with jax.enable_x64(False):
             self._weights = self._train(seen, target, order, max(1, N // 10), intercepts, seed, max_iter)
         if self.convergence_ == "iteration limit":

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from .. import tables
-from ..io import FileError
+from ..data import tables
+from ..files.npz import FileError
 from .columns import Wanted, assign
 from .table import FileTable
 

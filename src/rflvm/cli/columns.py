@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..io import FileError
+from ..files.npz import FileError
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")  # whatever their case
 LABELS = "row"

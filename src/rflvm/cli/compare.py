@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..io import FileError
+from ..files.npz import FileError
 from . import messages
 from .columns import Wanted
 from .options import table_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..io import FileError
+from ..files.npz import FileError
 
 
 @click.group("datasets")

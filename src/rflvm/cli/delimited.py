@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..io import FileError
+from ..files.npz import FileError
 from .columns import LABELS, Roles, Wanted, assign
 from .table import FileTable
 

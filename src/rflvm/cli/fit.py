@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from ..io import FileError
+from ..files.npz import FileError
+from ..sampling import progress
 from . import messages
 from .columns import Wanted
 from .folder import Folder
@@ -201,12 +202,13 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
 
 def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) -> None:
     """Refuse, before anything is written, what cannot be fitted."""
-    from .. import likelihoods, validation
+    from .. import likelihoods
+    from ..data import checks
 
     # What auto chooses takes all finite numbers, as the Gaussian family does.
     family = likelihoods.Gaussian() if model.likelihood == "auto" else likelihoods.get(model.likelihood)
     try:
-        validation.check_table(table.values, family, None, table.offset, model.n_components)
+        checks.check_table(table.values, family, None, table.offset, model.n_components)
     except (TypeError, ValueError) as error:
         raise table.refusal(error) from error
     J = table.values.shape[1]
@@ -291,8 +293,6 @@ def _log(
 
     import numpy as np
 
-    from .. import diagnostics
-
     finite = lambda value: value if math.isfinite(value) else None  # noqa: E731
     run = model.draws_.run
     about = {
@@ -321,7 +321,7 @@ def _log(
             {"quantity": q.name, "rhat": finite(q.rhat), "effective_draws": finite(q.ess), "converged": q.converged}
             for q in model.diagnostics_
         ],
-        "acceptance": {} if run is None else diagnostics.acceptance_rates(model.draws_.info),
+        "acceptance": {} if run is None else progress.acceptance_rates(model.draws_.info),
         "notes": heard.notes,
         "warnings": heard.warnings,
     }

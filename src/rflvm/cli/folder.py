@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 from types import TracebackType
 
-from ..io import TEMPORARY, FileError
+from ..files.npz import TEMPORARY, FileError
 
 CHECKPOINT = "checkpoint"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import tables
-from ..io import FileError
+from ..data import tables
+from ..files.npz import FileError
 from .columns import LABELS, Wanted, assign
 from .table import FileTable
 

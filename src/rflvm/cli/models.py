@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..io import FileError
+from ..files.npz import FileError
 
 if TYPE_CHECKING:
     from ..estimator import RFLVM

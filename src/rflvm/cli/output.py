@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import io
-from ..io import FileError
+from ..files import npz
+from ..files.npz import FileError
 from .table import FileTable
 
 STDOUT = "-"
@@ -40,7 +40,7 @@ def write(out: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> Non
         sys.stdout.flush()
         return
     try:
-        io.write_text(out, delimited(header, rows, DELIMITERS[Path(out).suffix.lower()]))
+        npz.write_text(out, delimited(header, rows, DELIMITERS[Path(out).suffix.lower()]))
     except OSError as error:
         error.filename = out
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..io import FileError
+from ..files.npz import FileError
 from . import arrays, delimited, frames, messages
 from .columns import Wanted
 from .table import FileTable

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io import FileError
+from ..files.npz import FileError
 from .columns import LABELS
 from .messages import in_options
 

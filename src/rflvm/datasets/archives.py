@@ -9,7 +9,7 @@ import zipfile
 import zlib
 from io import BytesIO
 
-from ..io import FileError
+from ..files.npz import FileError
 
 LARGEST = 2**26  # bytes that one archive may unpack to; the largest in use, MNIST, has 47 million
 

@@ -9,7 +9,7 @@ import os
 import numpy as np
 from sklearn.utils import Bunch
 
-from ..validation import check_choice, check_integer
+from ..data.checks import check_choice, check_integer
 from . import xlsx
 from .archives import unzip
 from .fetch import read

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from ..io import FileError
+from ..files.npz import FileError
 from . import archives
 from .registry import SOURCES, File
 

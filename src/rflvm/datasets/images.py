@@ -12,7 +12,7 @@ from jaxtyping import Float, Num
 from scipy.io import loadmat
 from sklearn.utils import Bunch
 
-from ..validation import check_integer
+from ..data.checks import check_integer
 from .archives import gunzip, untar
 from .fetch import read
 from .registry import SOURCES

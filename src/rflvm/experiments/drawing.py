@@ -19,12 +19,6 @@ STYLE: Any = {
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
 
 
-def mapped(truth: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """X after the affine map that is closest to the truth."""
-    design = np.column_stack([X, np.ones(len(X))])
-    return design @ np.linalg.lstsq(design, truth, rcond=None)[0]
-
-
 def points(ax: Any, X: np.ndarray, colour: np.ndarray, title: str, size: float = 6) -> None:
     """A latent space; ``colour`` has the name of one for each row, or numbers."""
     cmap = "viridis" if np.issubdtype(colour.dtype, np.number) else None

@@ -14,7 +14,8 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
 from ..datasets import make_s_curve
-from ..metrics import kernel_mse, mse, r2_affine
+from ..metrics import kernel_mse, mse
+from ..numerics.affine import map_affinely, r2_affine
 from . import drawing, methods
 from .functions import mean_functions
 from .store import Result, Task
@@ -83,7 +84,7 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
         left, middle, right = parts
         for ax, (method, title) in zip(left.subplots(2, 1), METHODS.items(), strict=True):
             result = largest[method]
-            X = drawing.mapped(truth.X, result.arrays["X"])
+            X = map_affinely(truth.X, result.arrays["X"])
             drawing.points(ax, X, truth.t, f"{title}: $R^2$ of X {result.values['R2']:.3f}")
         above, below = middle.subplots(2, 1)
         order = np.argsort(truth.t)

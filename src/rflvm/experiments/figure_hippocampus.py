@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..datasets import load_hippocampus
-from ..metrics import knn_accuracy, r2_affine
+from ..metrics import knn_accuracy
+from ..numerics.affine import map_affinely, r2_affine
 from . import drawing, methods
 from .store import Result, Task
 
@@ -67,7 +68,7 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
         shapes = ["positions", *METHODS]
         axes = figure.subplot_mosaic([[*shapes, "accuracy"], [*shapes, "R2"]])
         for name in shapes:
-            X = drawing.mapped(positions, first[name].arrays["X"]) if name in METHODS else positions
+            X = map_affinely(positions, first[name].arrays["X"]) if name in METHODS else positions
             drawing.points(axes[name], X, np.array(ARMS)[regions], METHODS.get(name, "position of the rat"))
         handles = [Line2D([], [], color=colour, marker="o", ls="", ms=4) for colour in ARMS]
         axes["positions"].legend(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..datasets import load_mnist
+from ..fitted.summaries import latent_draws
 from ..metrics import knn_accuracy
 from ..plots.latent import paste
-from ..summaries import latent_draws
 from . import drawing, methods
 from .images import Images, quarter
 from .store import Result, Task

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..datasets import make_s_curve
-from ..metrics import mse, r2_affine
+from ..metrics import mse
+from ..numerics.affine import map_affinely, r2_affine
 from . import drawing, methods
 from .functions import mean_functions
 from .store import Result, Task
@@ -65,7 +66,7 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
         drawing.points(axes["true"], truth.X, truth.t, "true X")
         for name, result in first.items():
             title = f"{METHODS[name]}: $R^2$ {result.values['R2']:.3f}"
-            drawing.points(axes[name], drawing.mapped(truth.X, result.arrays["X"]), truth.t, title)
+            drawing.points(axes[name], map_affinely(truth.X, result.arrays["X"]), truth.t, title)
         order = np.argsort(truth.t)
         ax = axes["f"]
         ax.plot(truth.t[order], truth.F[order, COLUMN], color="black", lw=1.2, label="true")

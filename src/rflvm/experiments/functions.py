@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from ..features import features
-from ..posterior import Draws
+from ..model.draws import Draws
+from ..model.features import features
+from ..numerics.compilation import compiled
 
 
 def mean_functions(draws: Draws) -> Float[np.ndarray, "N J"]:
     """Posterior mean of F, over the draws that have beta."""
     with jax.enable_x64(True):
-        compute = jax.jit(lambda X, W, beta: features(X, W) @ beta)
+        compute = compiled(lambda X, W, beta: features(X, W) @ beta)
         total, count = 0.0, 0
         for chain in range(len(draws["beta"])):
             for i, beta in enumerate(draws["beta"][chain]):

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from .. import io
+from ..files import npz
 from . import figure_faces, figure_gaussian, figure_hippocampus, figure_mnist, figure_poisson, store, table
 from .store import Step
 
@@ -51,10 +51,10 @@ def reproduce(
     if module is table:
         cells = table.summarise(results)
         page = folder / "table.md"
-        io.write_text(page, f"{table.markdown(cells)}\n{table.comparison(cells)}")
+        npz.write_text(page, f"{table.markdown(cells)}\n{table.comparison(cells)}")
         seconds = round(sum(result.values["seconds"] for result in results))
         found = {"seconds_of_all_fits": seconds, "cells": [cell._asdict() for cell in cells]}
-        io.write_text(numbers, json.dumps({**settings, **found}, indent=1) + "\n")
+        npz.write_text(numbers, json.dumps({**settings, **found}, indent=1) + "\n")
         return [page, numbers]
-    io.write_text(numbers, json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
+    npz.write_text(numbers, json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
     return [*module.draw(results, folder, quick), numbers]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import io
+from ..files import npz
 from . import workers
 
 KIND = "experiment"
@@ -57,7 +57,7 @@ def path_of(folder: Path, task: Task) -> Path:
 def read(folder: Path, task: Task) -> Result | None:
     """What a task gave, if it is done."""
     path = path_of(folder, task)
-    return Result(*io.read(path, KIND)) if path.exists() else None
+    return Result(*npz.read(path, KIND)) if path.exists() else None
 
 
 def run(
@@ -111,7 +111,7 @@ def do(task: Task, folder: Path, settings: dict[str, Any]) -> Result:
     start = time.perf_counter()
     values, arrays = task.run()
     values = {**values, "settings": settings, "seconds": time.perf_counter() - start}
-    io.write(path_of(folder, task), {"kind": KIND, **values}, arrays)
+    npz.write(path_of(folder, task), {"kind": KIND, **values}, arrays)
     return Result(values, arrays)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import linalg
+from ..numerics import linalg
 from .base import Likelihood, first_bad_cell
 from .bernoulli import Bernoulli
 from .gaussian import Gaussian

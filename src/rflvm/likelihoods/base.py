@@ -1,17 +1,23 @@
 """What every observation family provides: the observation part of Eq. 5, y_nj ~ L(g(f_nj), theta_j).
 
-A family is a small frozen object. Its methods work cell by cell on arrays of one shape: ``y``, the
-linear predictor ``f`` (offset included), the family's own parameters ``theta`` (a dict of arrays
-with one entry per column, empty for most families) and ``trials`` (None for most families).
+A family is a small frozen object; families with equal parameters are equal and hash alike, so that a program compiled
+for one serves the other. Everything that depends on the family is a method or a class attribute here, and nothing
+outside this package asks which family it has.
+
+The methods of the density work cell by cell on arrays of one shape: ``y``, the linear predictor ``f`` (offset
+included), the family's own parameters ``theta`` (a dict of arrays with one entry per column, empty for most families)
+and ``trials`` (None for most families). They are JAX; what prepares a table before it is on the device is NumPy.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
@@ -20,16 +26,84 @@ Trials = Any  # Float[Array, "N J"], or None for families without trials
 
 
 class Likelihood:
-    """Base of all families; the methods that raise are what a new family must write."""
+    """Base of all families; the methods that raise are what a new family must write.
+
+    Class attributes
+    ----------------
+    name
+        What a user calls the family.
+    counts
+        Cells are whole numbers from 0 upwards.
+    log_link
+        The mean of a cell is proportional to e^f, so the offset of a row is the log of an exposure.
+    row_totals
+        The cells of a row are modelled given their total, so that a single cell has no density of its own.
+    polya_gamma
+        The family has the form of Eq. 7 and gives its ``exponents``.
+    unit_shape
+        b = 1 of Eq. 7 in every cell, for which there is a faster exact Polya-gamma sampler.
+    conjugate
+        beta_j and a noise variance sigma_j^2 (``theta["sigma2"]``) have a normal-inverse-gamma posterior.
+    theta_dimensions
+        For ArviZ, the dimensions of each of the family's own parameters: ``("predictor",)`` for one per column.
+    decoder
+        How the explorer of a report computes means and intervals in the browser (``report.js``); None: it
+        interpolates means that ``respond`` has tabulated, and has no intervals.
+    """
 
     name: ClassVar[str]
+    counts: ClassVar[bool] = False
+    log_link: ClassVar[bool] = False
+    row_totals: ClassVar[bool] = False
+    polya_gamma: ClassVar[bool] = False
+    unit_shape: ClassVar[bool] = False
+    conjugate: ClassVar[bool] = False
+    theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {}
+    decoder: ClassVar[str | None] = None
+
+    # The table
 
     def check(self, Y: np.ndarray, observed: np.ndarray) -> None:
         """Raise ValueError when an observed cell is outside the family's support."""
 
+    def suited_to(self, observed: np.ndarray) -> Likelihood:
+        """The form of this family that is fastest for a table with these observed cells; the posterior is the same."""
+        return self
+
     def encode(self, Y: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """The table as the sampler sees it: cells, which of them count, and trials per cell."""
+        """The table as the engines see it: cells, which of them count, and trials per cell."""
         return np.where(observed, Y, 0), observed, None
+
+    def stabilise(self, Y: np.ndarray, offset: np.ndarray, trials: np.ndarray | None) -> np.ndarray:
+        """The encoded cells on a scale where their noise is roughly even, offset (N, 1) taken out: for the starts."""
+        return Y
+
+    def intercepts(
+        self, Y: np.ndarray, mask: np.ndarray, offset: np.ndarray, trials: np.ndarray | None
+    ) -> Float[np.ndarray, " J"]:
+        """The linear predictor with which each encoded column has its mean when all else is zero; offset is (N, 1)."""
+        return np.zeros(Y.shape[1])
+
+    # Trials, of families that have them
+
+    def with_trials(self, trials: Any) -> Likelihood:
+        """The family with the trials of other rows."""
+        raise ValueError(f"trials= is for the binomial likelihood: {self.name} has none")
+
+    def trials_for(self, n: int, J: int) -> np.ndarray | None:
+        """Trials per cell (n, J) for n rows."""
+        return None
+
+    def typical_trials(self, J: int) -> np.ndarray | None:
+        """Trials of each column (J,) for a position that is no row: those of the fit, or their rounded mean."""
+        return None
+
+    @property
+    def trials_per_cell(self) -> np.ndarray | None:
+        """Trials (N, J) that were given one by one, which other rows cannot take over."""
+        return None
+
+    # The density
 
     def log_factor(
         self, y: Float[Array, "N J"], f: Float[Array, "N J"], theta: Theta, trials: Trials
@@ -63,6 +137,14 @@ class Likelihood:
         """Draw y given f."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample")
 
+    def exponents(
+        self, y: Float[Array, "N J"], theta: Theta, trials: Trials
+    ) -> tuple[Float[Array, "N J"], Float[Array, "N J"]]:
+        """(a, b) of Eq. 7, where ``polya_gamma``."""
+        raise NotImplementedError(f"{type(self).__name__} does not define exponents")
+
+    # The family's own parameters
+
     def sample_theta(self, key: Array, J: int, dtype: DTypeLike) -> Theta:
         """Draw the family's own parameters from their prior."""
         return {}
@@ -86,6 +168,76 @@ class Likelihood:
         """Factor on the prior variance of beta_j: sigma_j^2 for the conjugate Gaussian, else 1."""
         return 1.0
 
+    # Closed forms, where ``conjugate``
+
+    @property
+    def integrates_coefficients(self) -> bool:
+        """Whether X and W move with beta and sigma^2 integrated out."""
+        return False
+
+    def noise_posterior(
+        self, n: Float[Array, " J"], yy: Float[Array, " J"], explained: Float[Array, " J"]
+    ) -> tuple[Float[Array, " J"], Float[Array, " J"]]:
+        """Shape and rate (a_N, b_N) of the inverse-gamma posterior of sigma_j^2, beta_j integrated out.
+
+        From n cells, y'y and beta_N' S_N beta_N of each column.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is not conjugate")
+
+    def log_evidence(
+        self,
+        n: Float[Array, " J"],
+        logdet_ratio: Float[Array, "*J"],
+        yy: Float[Array, " J"],
+        explained: Float[Array, " J"],
+    ) -> Float[Array, " J"]:
+        """Log of Eq. 12 for each column; ``logdet_ratio`` is log |S_0| - log |S_N|."""
+        raise NotImplementedError(f"{type(self).__name__} is not conjugate")
+
+    # Rows in the columns of the table
+
+    def totals(self, values: np.ndarray) -> np.ndarray | None:
+        """Totals of the rows of a table, where ``row_totals``; NaN where a cell is missing."""
+        return None
+
+    def implied_totals(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Totals of rows with gaps from what was counted and the expected share of each cell; else zeros."""
+        return np.zeros(len(values))
+
+    def respond(self, f: Float[Array, "N J"], theta: Theta, trials: Trials) -> Float[Array, "N K"]:
+        """E[y | f] in the columns of the table, where ``row_totals`` as shares of the total."""
+        return self.mean(f, theta, trials)
+
+    def draw_rows(
+        self, key: Array, f: Float[Array, "N J"], theta: Theta, trials: Trials, totals: Float[Array, " N"]
+    ) -> Float[Array, "N K"]:
+        """Draw rows given f, in the columns of the table; ``totals`` count where ``row_totals``."""
+        return self.sample(key, f, theta, trials)
+
+    def draw_cells(
+        self, key: Array, f: Float[Array, "N J"], theta: Theta, mask: Bool[Array, "N J"] | None, trials: Trials
+    ) -> tuple[Float[Array, "N J"], Trials]:
+        """Draw the encoded cells of a table of the same design anew, and the trials they then have."""
+        y = self.sample(key, f, theta, trials)
+        return y if mask is None else jnp.where(mask, y, 0), trials
+
+    # Files
+
+    def parameters(self) -> dict[str, Any]:
+        """The arguments that make this family again: numbers, text and arrays, as a file can hold them."""
+        if not dataclasses.is_dataclass(self):
+            raise ValueError(
+                f"{type(self).__name__} cannot be written to a file: make it a frozen dataclass of numbers and arrays"
+            )
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def identity(self, Y: np.ndarray, observed: np.ndarray) -> Any:
+        """What tells this family from others in a checkpoint of a run on the encoded table ``Y``."""
+        try:
+            return {"family": self.name} | self.parameters()
+        except ValueError as error:
+            raise ValueError(f"checkpoint needs to tell likelihoods apart: {error}") from None
+
 
 class Logistic(Likelihood):
     """Families of Eq. 7, (e^f)^a / (1 + e^f)^b, open to Polya-gamma augmentation.
@@ -93,19 +245,42 @@ class Logistic(Likelihood):
     A family gives ``exponents``; kappa = a - b/2 and omega ~ PG(b, f) follow (Eq. 14).
     """
 
-    unit_shape: ClassVar[bool] = False  # b = 1 in every cell, which has a faster exact sampler
-
-    def exponents(
-        self, y: Float[Array, "N J"], theta: Theta, trials: Trials
-    ) -> tuple[Float[Array, "N J"], Float[Array, "N J"]]:
-        """(a, b) of Eq. 7."""
-        raise NotImplementedError(f"{type(self).__name__} does not define exponents")
+    polya_gamma: ClassVar[bool] = True
 
     def log_factor(
         self, y: Float[Array, "N J"], f: Float[Array, "N J"], theta: Theta, trials: Trials
     ) -> Float[Array, "N J"]:
         a, b = self.exponents(y, theta, trials)
         return a * f - b * softplus(f)
+
+    def intercepts(
+        self, Y: np.ndarray, mask: np.ndarray, offset: np.ndarray, trials: np.ndarray | None
+    ) -> Float[np.ndarray, " J"]:
+        n = np.maximum(mask.sum(0), 1)
+        total = n if trials is None else np.where(mask, trials, 0).sum(0)
+        rate = (Y.sum(0) + 0.5) / (total + 1)
+        return np.log(rate / (1 - rate)) - np.where(mask, offset, 0).sum(0) / n
+
+
+class SuccessCounts(Logistic):
+    """y successes out of known trials, with success probability sigmoid(f): Eq. 7 with a = y, b = trials."""
+
+    counts: ClassVar[bool] = True
+
+    def exponents(self, y, theta, trials):
+        return y, trials
+
+    def log_base(self, y, theta, trials):
+        return gammaln(trials + 1) - gammaln(y + 1) - gammaln(trials - y + 1) + jnp.zeros_like(y)
+
+    def mean(self, f, theta, trials=None):
+        return trials * jax.nn.sigmoid(f)
+
+    def variance(self, f, theta, trials=None):
+        return trials * jax.nn.sigmoid(f) * jax.nn.sigmoid(-f)
+
+    def sample(self, key, f, theta, trials=None):
+        return jax.random.binomial(key, trials, jax.nn.sigmoid(f), dtype=f.dtype)
 
 
 @jax.custom_jvp
@@ -141,3 +316,8 @@ def check_counts(Y: np.ndarray, observed: np.ndarray, family: str) -> None:
             f"{family} needs whole numbers, got {first_bad_cell(fractional, Y)}; "
             "for real-valued data use the gaussian likelihood"
         )
+
+
+def log_mean_intercepts(Y: np.ndarray, mask: np.ndarray, offset: np.ndarray) -> Float[np.ndarray, " J"]:
+    """Intercepts of counts with a log link: the log of each column's total over its exposure, kept off zero."""
+    return np.log((Y.sum(0) + 0.5) / (np.where(mask, np.exp(offset), 0).sum(0) + 0.5))

@@ -16,6 +16,8 @@ class Bernoulli(Logistic):
     """Cells are 0 or 1, P(y = 1) = sigmoid(f)."""
 
     name: ClassVar[str] = "bernoulli"
+    counts: ClassVar[bool] = True
+    decoder: ClassVar[str | None] = "bernoulli"
     unit_shape: ClassVar[bool] = True
 
     def check(self, Y, observed):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -47,6 +47,12 @@ class Custom(Likelihood):
             if function is not None and not callable(function):
                 raise TypeError(f"Custom needs {name} to be callable, got {type(function).__name__}")
 
+    def __eq__(self, other: Any) -> bool:
+        return type(other) is type(self) and self._functions == other._functions
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self._functions.values())))
+
     def _function(self, name: str) -> Callable:
         function = self._functions[name]
         if function is None:
@@ -76,3 +82,15 @@ class Custom(Likelihood):
 
     def sample(self, key, f, theta, trials=None):
         return self._function("sample")(key, f)
+
+    def parameters(self):
+        raise ValueError("Custom is made of functions, which a file cannot hold: this model cannot be saved")
+
+    def identity(self, Y, observed):
+        """Functions have no identity: their values on the table stand for it.
+
+        In few digits, since another processor may give other last ones.
+        """
+        values = [self.log_factor(jnp.asarray(Y), jnp.full(Y.shape, f), {}, None) for f in (-1.0, 0.0, 1.0)]
+        with np.errstate(over="ignore"):
+            return np.where(observed, np.asarray(values), 0).astype(np.float32)

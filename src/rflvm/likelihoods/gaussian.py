@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from .base import Likelihood
@@ -35,10 +36,27 @@ class Gaussian(Likelihood):
     b0: float = 1.0
 
     name: ClassVar[str] = "gaussian"
+    conjugate: ClassVar[bool] = True
+    theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"sigma2": ("predictor",)}
+    decoder: ClassVar[str | None] = "gaussian"
 
     def __post_init__(self):
         if not (self.a0 > 0 and self.b0 > 0):
             raise ValueError(f"Gaussian needs a0 > 0 and b0 > 0, got a0={self.a0}, b0={self.b0}")
+
+    @property
+    def integrates_coefficients(self):
+        return self.marginal
+
+    def suited_to(self, observed):
+        # Gaps of its own give every column its own Gram matrix: beta sampled is then cheaper than beta integrated out.
+        return dataclasses.replace(self, marginal=bool((observed == observed[:, :1]).all()))
+
+    def stabilise(self, Y, offset, trials):
+        return Y - offset
+
+    def intercepts(self, Y, mask, offset, trials):
+        return np.where(mask, Y - offset, 0).sum(0) / np.maximum(mask.sum(0), 1)
 
     def log_factor(self, y, f, theta, trials):
         return -0.5 * (y - f) ** 2 / theta["sigma2"]
@@ -66,10 +84,11 @@ class Gaussian(Likelihood):
     def coefficient_scale(self, theta):
         return theta["sigma2"]
 
+    def noise_posterior(self, n, yy, explained):
+        return self.a0 + n / 2, self.b0 + (yy - explained) / 2
+
     def log_evidence(self, n, logdet_ratio, yy, explained):
-        """Log of Eq. 12 for each column: n cells, log |S_0| - log |S_N|, y'y and beta_N' S_N beta_N."""
-        aN = self.a0 + n / 2
-        bN = self.b0 + (yy - explained) / 2
+        aN, bN = self.noise_posterior(n, yy, explained)
         return (
             -n / 2 * math.log(2 * math.pi)
             + logdet_ratio / 2

@@ -14,11 +14,12 @@ from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
-from .base import Logistic, check_counts, softplus, sum_observed
+from .base import Logistic, check_counts, log_mean_intercepts, softplus, sum_observed
 
 _CRT_HEAD = 8
 
@@ -40,6 +41,10 @@ class NegativeBinomial(Logistic):
     g0: float = 1.0
 
     name: ClassVar[str] = "negative_binomial"
+    counts: ClassVar[bool] = True
+    log_link: ClassVar[bool] = True
+    theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"r": ("predictor",), "h": ()}
+    decoder: ClassVar[str | None] = "negative_binomial"
 
     def __post_init__(self):
         if not (self.a0 > 0 and self.b0 > 0 and self.g0 > 0):
@@ -47,6 +52,12 @@ class NegativeBinomial(Logistic):
 
     def check(self, Y, observed):
         check_counts(Y, observed, "negative_binomial")
+
+    def stabilise(self, Y, offset, trials):
+        return np.sqrt(Y / np.exp(offset))
+
+    def intercepts(self, Y, mask, offset, trials):
+        return log_mean_intercepts(Y, mask, offset)
 
     def exponents(self, y, theta, trials):
         return y, y + theta["r"]

@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .. import likelihoods
+from ..data.checks import check_choice, check_integer
 from ..estimator import RFLVM
-from ..summaries import (
+from ..fitted.summaries import (
     check_plane,
     column_names,
     expected,
@@ -18,7 +19,6 @@ from ..summaries import (
     predictors_by_member,
     trials_per_cell,
 )
-from ..validation import check_choice, check_integer
 from .axes import axes, dimension, name_dimensions
 from .colours import COLOURS
 

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.checks import check_integer
 from ..estimator import RFLVM
-from ..validation import check_integer
 from .axes import axes
 from .axes import dimension as name_of
 from .colours import COLOURS

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from scipy.stats import chi2
 from sklearn.utils.validation import check_is_fitted
 
+from ..data.checks import check_integer
+from ..data.tables import numeric
 from ..estimator import RFLVM
-from ..summaries import check_plane, image_shape_of, latent_draws, row_covariances
-from ..tables import numeric
-from ..validation import check_integer
+from ..fitted.summaries import check_plane, image_shape_of, latent_draws, row_covariances
 from .axes import axes, dimension, matplotlib, name_dimensions
 from .colours import COLOURS, MISSING, Colouring, of_class, read_colours
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .. import diagnostics, io
 from ..estimator import RFLVM
+from ..files import npz
+from ..fitted import diagnostics
+from ..fitted.summaries import column_names, image_shape_of, row_names
 from ..plots.colours import read_colours
-from ..summaries import column_names, image_shape_of, row_names
 from . import payload
 from .figures import Figure, draw
 
@@ -126,7 +127,7 @@ def write_report(
         block=data.block,
     )
     path = Path(path)
-    io.write_text(path, page)
+    npz.write_text(path, page)
     return path
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from .. import likelihoods
 from ..estimator import RFLVM
+from ..fitted.summaries import column_names, row_covariances, trials_per_cell, usual_trials
 from ..plots.colours import COLOURS, Colouring
-from ..summaries import column_names, row_covariances, trials_per_cell, usual_trials
 
 MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, and of columns see ``_chosen``
 N_JUDGED = 500  # rows from which it is told which columns vary

@@ -1,0 +1,1 @@
+"""Tables of every kind, checks of what a user passes in, encoding for the device."""

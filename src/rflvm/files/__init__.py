@@ -1,0 +1,1 @@
+"""The npz format of models and checkpoints, and trees of arrays in it."""

@@ -1,0 +1,1 @@
+"""What a fit says: aligned draws, prediction, diagnostics, saved models, conversion for ArviZ, summaries."""

@@ -1,0 +1,117 @@
+"""A fit as an xarray DataTree, in the groups and dimensions that ArviZ reads.
+
+Observed cells are one dimension, ``cell``, with the coordinates ``row`` and ``column``: a table has gaps, and to leave
+out one cell is what leave-one-out means for it. (To leave out a row would leave out all that is known of its position.)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..model.draws import Draws
+from ..model.features import features
+from ..model.joint import Data, Model
+from ..numerics.compilation import compiled
+
+DIMENSIONS = {
+    "X": ("row", "latent"),
+    "W": ("frequency", "latent"),
+    "z": ("frequency",),
+    "mu": ("component", "latent"),
+    "Sigma": ("component", "latent", "latent_"),
+    "r": ("predictor",),
+    "sigma2": ("predictor",),
+}
+
+
+CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned to fit
+
+
+def convert(draws: Draws, data: Data, rows: Any, columns: Any, predictive: Array | None) -> Any:
+    """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if a key is given.
+
+    beta, of which not every draw is kept, has a group of its own, ``coefficients``; cells have those draws, or fewer.
+    """
+    try:
+        import xarray as xr
+    except ImportError as error:
+        raise ImportError("the posterior as a DataTree needs xarray: pip install 'rflvm[diagnostics]'") from error
+
+    n_chains, n_draws = draws["log_joint"].shape
+    mask = np.ones(data.Y.shape, bool) if data.mask is None else np.asarray(data.mask)
+    n, j = np.nonzero(mask)
+    n_beta = draws["beta"].shape[1]
+    every = max(1, int(np.ceil(8 * len(n) * n_chains * n_beta / CELL_BUDGET)))
+    some = np.arange(0, n_beta, every)
+    rows = np.arange(len(mask)) if rows is None else np.asarray(rows)
+    columns = np.arange(mask.shape[1]) if columns is None else np.asarray(columns)
+    cell = {"row": ("cell", rows[n]), "column": ("cell", columns[j])}
+    chains = {"chain": np.arange(n_chains)}
+    kept = {"draw": some * draws.beta_thin}
+
+    others = [name for name in draws.arrays if name not in ("beta", "log_joint")]
+    posterior = {name: (("chain", "draw", *DIMENSIONS.get(name, ())), draws[name]) for name in others}
+    beta = {"beta": (("chain", "draw", "feature", "predictor"), draws["beta"])}
+    every_draw = {"draw": np.arange(n_draws)}
+    by_cell = ("chain", "draw", "cell")
+    densities = _cells(None, draws, data, some)[..., n, j]
+    groups = {
+        "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
+        "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin}),
+        "sample_stats": xr.Dataset({"lp": (("chain", "draw"), draws["log_joint"])}, chains | every_draw),
+        "log_likelihood": xr.Dataset({"Y": (by_cell, densities)}, chains | kept | cell),
+        "observed_data": xr.Dataset({"Y": ("cell", np.asarray(data.Y)[n, j])}, cell),
+    }
+    if predictive is not None:
+        drawn = _cells(predictive, draws, data, some)[..., n, j]
+        groups["posterior_predictive"] = xr.Dataset({"Y": (by_cell, drawn)}, chains | kept | cell)
+    return xr.DataTree.from_dict(groups)
+
+
+def _cells(key: Array | None, draws: Draws, data: Data, some: np.ndarray) -> np.ndarray:
+    """(chain, draw, N, J): log p(y | f, theta) of each cell, or with a key a new y."""
+
+    def one(chain, i):
+        if key is None:
+            return _log_density(*_unknowns(draws, chain, i), data, draws.model)
+        key_i = jax.random.fold_in(jax.random.fold_in(key, chain), i)
+        return _draw(key_i, *_unknowns(draws, chain, i), data, draws.model)
+
+    return np.array([[np.asarray(one(chain, i)) for i in some.tolist()] for chain in range(len(draws["X"]))])
+
+
+def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:
+    """log p(y | f, theta) of each cell (N, J), for one after the other of the draws that have beta."""
+    for chain in range(len(draws["beta"])):
+        for i in range(draws["beta"].shape[1]):
+            yield np.asarray(_log_density(*_unknowns(draws, chain, i), data, draws.model))
+
+
+def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
+    """X, W, beta and theta of the i-th draw that has beta."""
+    at = i * draws.beta_thin
+    theta = {name: draws[name][chain, at] for name in draws.theta}
+    return draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i], theta
+
+
+@functools.partial(compiled, static_argnames="model")
+def _log_density(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data, model: Model
+) -> Float[Array, "N J"]:
+    F = features(X, W) @ beta + data.offset[:, None]
+    return model.likelihood.log_prob(data.Y, F, theta, data.trials)
+
+
+@functools.partial(compiled, static_argnames="model")
+def _draw(
+    key: Array, X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data,
+    model: Model,
+) -> Float[Array, "N J"]:  # fmt: skip
+    F = features(X, W) @ beta + data.offset[:, None]
+    return model.likelihood.sample(key, F, theta, data.trials)

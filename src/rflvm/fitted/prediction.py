@@ -1,0 +1,371 @@
+"""What a fit says of rows it has not seen: where they lie, how probable they are, what their other cells would be.
+
+A fit is a set of members, draws of (X, W, beta, theta). Given one of them the rows are independent,
+
+    p(x* | y*, member) ~ prod_j L(y*_j; phi(x*)'beta_j) N(x*; 0, I),
+
+so a row's posterior is the mixture of these over members: for a row of the table itself this is exact, a new row does
+not change the functions. Each of them is integrated by importance sampling. The two most likely places are looked up
+among the rows of the table and climbed from, and quasi-random points of Student t distributions around both, and of one
+as wide as the prior for rows that know little, are weighted.
+
+Every number is computed in blocks of rows of a fixed size and with the same points for every row, so that the answer
+for a row does not depend on the rows beside it, to the last bit.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+from scipy import stats
+
+from ..likelihoods.base import sum_observed
+from ..model.draws import Draws
+from ..model.features import features
+from ..model.joint import Data, Model, State
+from ..model.rows import expand, row_values
+from ..numerics import linalg
+from ..numerics.compilation import compiled
+
+N_MEMBERS = 16
+
+
+N_ANCHORS = 256
+
+
+N_PLACES = 2
+
+
+N_STEPS = 6, 2  # under the first member, and under the others, which begin where it ended
+
+
+N_POINTS = 8  # around each place, and from the prior
+
+
+N_DRAWS = 16  # of a row's cells, from each member
+
+
+FREEDOM = 5.0
+
+
+APART = 1.0  # between the two places that are climbed from; x has unit variance
+
+
+BLOCK_CELLS = 65_536
+
+
+ROUNDING = 1e-6  # of a sum of squares in single precision
+
+
+class Members(NamedTuple):
+    """Draws from the posterior, and where each of them has some rows of the table."""
+
+    W: Float[Array, "S H D"]
+    beta: Float[Array, "S M J"]
+    theta: dict[str, Array]  # (S, J) or (S,)
+    anchors: Float[Array, "S A D"]
+    F: Float[Array, "A J"]  # of the anchors, without offset, mean over members
+    points: Float[Array, "S P D"]  # of a standard Student t
+
+
+class Placed(NamedTuple):
+    """A row's posterior as weighted points, for each member."""
+
+    X: Float[Array, "S Q B D"]
+    log_weight: Float[Array, "S Q B"]  # the mean of exp(log_weight) over Q is p(y* | member)
+
+
+class Moments(NamedTuple):
+    """Posterior mean and covariance of positions, and the log predictive density of the rows."""
+
+    mean: Float[Array, "B D"]
+    covariance: Float[Array, "B D D"]
+    log_density: Float[Array, " B"]
+
+
+def members_of(draws: Draws, seed: int) -> Members:
+    """Members from aligned draws, of those that have a beta."""
+    kept = slice(None, None, draws.beta_thin)
+    flat = lambda part: part.reshape(-1, *part.shape[2:])  # noqa: E731
+    theta = {name: flat(draws[name][:, kept]) for name in draws.theta}
+    return choose_members(flat(draws["X"][:, kept]), flat(draws["W"][:, kept]), flat(draws["beta"]), theta, seed)
+
+
+def choose_members(
+    X: Float[np.ndarray, "S N D"], W: np.ndarray, beta: np.ndarray, theta: dict[str, np.ndarray], seed: int
+) -> Members:
+    """At most ``N_MEMBERS`` of the aligned draws, evenly spaced, and ``N_ANCHORS`` of the rows."""
+    some = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
+    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[1])[:N_ANCHORS])
+    anchors, W, beta = X[some][:, rows], W[some], beta[some]
+    F = np.mean([_features(*pair) @ b for *pair, b in zip(anchors, W, beta, strict=True)], axis=0)
+    as_array = lambda part: jnp.asarray(part, float)  # noqa: E731
+    return Members(
+        W=as_array(W),
+        beta=as_array(beta),
+        theta={name: as_array(value[some]) for name, value in theta.items()},
+        anchors=as_array(anchors),
+        F=as_array(F),
+        points=as_array(student_points(len(some), X.shape[2], seed)),
+    )
+
+
+def _features(X: np.ndarray, W: np.ndarray) -> np.ndarray:
+    return np.asarray(features(jnp.asarray(X, float), jnp.asarray(W, float)))
+
+
+def student_points(S: int, D: int, seed: int) -> np.ndarray:
+    """Points (S, (N_PLACES + 1) N_POINTS, D) of a scrambled Sobol sequence, mapped to a Student t."""
+    per_member = (N_PLACES + 1) * N_POINTS
+    n = S * per_member
+    sequence = stats.qmc.Sobol(D + 1, rng=np.random.default_rng(seed))
+    uniform = sequence.random_base2(math.ceil(math.log2(n)))[:n]
+    normal = stats.norm.ppf(uniform[:, :D])
+    points = normal / np.sqrt(stats.chi2.ppf(uniform[:, D:], FREEDOM) / FREEDOM)
+    return points.reshape(S, per_member, D)
+
+
+def block_size(J: int) -> int:
+    """Rows that are computed at once: a power of two, fixed by the number of columns."""
+    return 2 ** max(4, min(9, int(math.log2(BLOCK_CELLS / max(J, 1)))))
+
+
+def blocks(data: Data, *more: np.ndarray) -> Iterator[tuple[Data, int, *tuple[Array, ...]]]:
+    """The rows in blocks of one size, the last filled up with rows that have no observed cell; how many count; more."""
+    N, J = data.Y.shape
+    size = block_size(J)
+    mask = np.ones((N, J), bool) if data.mask is None else np.asarray(data.mask)
+    arrays = data._replace(mask=mask)
+    for start in range(0, N, size):
+        n = min(size, N - start)
+        cut = lambda part, start=start, n=n: jnp.asarray(_filled_up(np.asarray(part)[start : start + n], size))  # noqa: E731
+        yield jax.tree.map(cut, arrays), n, *map(cut, more)
+
+
+def _filled_up(part: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([part, np.zeros((size - len(part), *part.shape[1:]), part.dtype)])
+
+
+def most_alike(data: Data, members: Members, model: Model) -> Int[Array, "C B"]:
+    """The anchors under whose functions each row is most probable: the best, and the best that lies elsewhere."""
+    theta = {name: value.mean(axis=0) for name, value in members.theta.items()}
+
+    def log_density(f):
+        F = f + data.offset[:, None]
+        return sum_observed(model.likelihood.log_factor(data.Y, F, theta, data.trials), data.mask, axis=1)
+
+    values = lax.map(log_density, members.F)
+    best = jnp.argmax(values, axis=0)
+    where = members.anchors[0]
+    away = jnp.sum((where[:, None] - where[best]) ** 2, axis=2) > APART**2
+    return jnp.stack([best, jnp.argmax(jnp.where(away, values, -jnp.inf), axis=0)])
+
+
+@functools.partial(compiled, static_argnames="model")
+def place(data: Data, members: Members, model: Model) -> Placed:
+    """Weighted points of the posterior of each row's position, under each member."""
+    alike = most_alike(data, members, model)
+    C, B = alike.shape
+    repeated = _single(jax.tree.map(lambda part: jnp.concatenate([part] * C), data))
+
+    def climb(member, shift, n_steps):
+        """From the anchors that are most alike, moved as under the member before; single precision does for this."""
+        W, beta, theta, anchors, _ = _single(member)
+        anchor = anchors[alike].reshape(C * B, -1)
+        local = _climb(_state(anchor + shift, W, beta, theta), repeated, model, n_steps)
+        return local, local.X - anchor
+
+    def under(shift, member):
+        local, shift = climb(member, shift, N_STEPS[1])
+        W, beta, theta, _, points = member
+        local = jax.tree.map(lambda part: part.astype(W.dtype), local)
+        D = local.X.shape[1]
+        # Around each place and, last, as wide as the prior, which stands in where single precision overflowed; where it
+        # is too coarse for a positive definite metric, rounding is added.
+        eye = jnp.broadcast_to(jnp.eye(D), (1, B, D, D))
+        metric = local.metric + ROUNDING * jnp.trace(local.metric, axis1=1, axis2=2)[:, None, None] * jnp.eye(D)
+        finite = jnp.isfinite(local.value) & jnp.isfinite(linalg.small_cholesky(metric)[-1][-1])
+        centre = jnp.where(finite[:, None], local.X, 0).reshape(C, B, D)
+        metric = jnp.where(finite[:, None, None], metric, jnp.eye(D)).reshape(C, B, D, D)
+        centre, metric = jnp.concatenate([centre, jnp.zeros((1, B, D))]), jnp.concatenate([metric, eye])
+        L = linalg.small_cholesky(metric)
+        wide = [[entry[:, None] for entry in row] for row in L]
+        noise = jnp.broadcast_to(points.reshape(C + 1, N_POINTS, 1, D), (C + 1, N_POINTS, B, D))
+        X = (centre[:, None] + linalg.small_solve_lower_transposed(wide, noise)).reshape(-1, B, D)
+
+        log_proposal = logsumexp(jnp.stack([_log_student(X, centre[c], L, c) for c in range(C + 1)]), axis=0)
+        base = sum_observed(model.likelihood.log_base(data.Y, theta, data.trials), data.mask, axis=1)
+        state = _state(local.X, W, beta, theta)
+        target = lax.map(lambda X: row_values(X, state, data, model), X) + base - D / 2 * math.log(2 * math.pi)
+        return shift, Placed(X, target - log_proposal + math.log(C + 1))
+
+    each = (members.W, members.beta, members.theta, members.anchors, members.points)
+    _, shift = climb(jax.tree.map(lambda part: part[0], each), 0.0, N_STEPS[0])
+    return lax.scan(under, shift, each)[1]
+
+
+def _single(tree):
+    return jax.tree.map(lambda part: part.astype(jnp.float32) if part.dtype == jnp.float64 else part, tree)
+
+
+def _state(X: Array, W: Array, beta: Array, theta: dict[str, Array]) -> State:
+    empty = jnp.zeros(0)
+    return State(X, W, empty, empty, empty, empty, beta, theta)
+
+
+def _climb(state: State, data: Data, model: Model, n_steps: int):
+    """A few Fisher-scoring steps for each row, shortened where they do not go up."""
+    start = expand(state.X, state, data, model)
+
+    def step(carry, _):
+        here, length = carry
+        L = linalg.small_cholesky(here.metric)
+        direction = linalg.small_solve_lower_transposed(L, linalg.small_solve_lower(L, here.gradient))
+        there = expand(here.X + length[:, None] * direction, state, data, model)
+        better = there.value > here.value
+        keep = lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)  # noqa: E731
+        return (jax.tree.map(keep, there, here), jnp.where(better, jnp.minimum(2 * length, 1), length / 4)), None
+
+    return lax.scan(step, (start, jnp.ones(len(state.X), state.X.dtype)), length=n_steps)[0][0]
+
+
+def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array:
+    """Log density of the Student t around place c, of points (Q, B, D)."""
+    D = X.shape[-1]
+    away = X - centre
+    white = [sum(L[i][j][c] * away[..., i] for i in range(j, D)) for j in range(D)]
+    square = sum(w**2 for w in white)
+    constant = math.lgamma((FREEDOM + D) / 2) - math.lgamma(FREEDOM / 2) - D / 2 * math.log(FREEDOM * math.pi)
+    return constant + sum(jnp.log(L[d][d][c]) for d in range(D)) - (FREEDOM + D) / 2 * jnp.log1p(square / FREEDOM)
+
+
+def weights(placed: Placed) -> Float[Array, "S Q B"]:
+    """Weights of the points; those of each member have the sum 1/S."""
+    return jax.nn.softmax(placed.log_weight, axis=1) / placed.log_weight.shape[0]
+
+
+@compiled
+def moments(placed: Placed) -> Moments:
+    """Mean, covariance and density of a block of rows."""
+    w = weights(placed)
+    mean = jnp.einsum("sqb,sqbd->bd", w, placed.X)
+    away = placed.X - mean
+    S, Q = w.shape[:2]
+    return Moments(
+        mean=mean,
+        covariance=jnp.einsum("sqb,sqbd,sqbe->bde", w, away, away),
+        log_density=logsumexp(placed.log_weight, axis=(0, 1)) - math.log(S * Q),
+    )
+
+
+@functools.partial(compiled, static_argnames="model")
+def expected(placed: Placed, data: Data, members: Members, model: Model) -> Float[Array, "B K"]:
+    """E[y | the observed cells of its row] for every cell of a block."""
+
+    def under(member):
+        W, beta, theta, X, w = member
+
+        def add(total, point):
+            F = features(point[0], W) @ beta + data.offset[:, None]
+            return total + point[1][:, None] * model.likelihood.respond(F, theta, data.trials), None
+
+        zero = jnp.zeros_like(model.likelihood.respond(data.Y, theta, data.trials))
+        return lax.scan(add, zero, (X, w))[0]
+
+    inputs = (members.W, members.beta, members.theta, placed.X, weights(placed))
+    return lax.map(under, inputs).sum(axis=0)
+
+
+@functools.partial(compiled, static_argnames="model")
+def replicates(
+    key: Array, placed: Placed, data: Data, totals: Float[Array, " B"], members: Members, model: Model
+) -> Float[Array, "R B K"]:
+    """Draws of every cell of a block given the observed cells of its row; ``totals`` as in ``Likelihood.draw_rows``."""
+    key_where, key_cells = jax.random.split(key)
+    S = len(members.W)
+    # The same numbers for every row, evenly spread over the points of a member.
+    u = (jnp.arange(N_DRAWS) + jax.random.uniform(key_where, (S, N_DRAWS))) / N_DRAWS
+    keys = jax.random.split(key_cells, (S, N_DRAWS))
+
+    def under(member):
+        W, beta, theta, X, log_weight, u, keys = member
+        reached = jnp.cumsum(jax.nn.softmax(log_weight, axis=0), axis=0)
+
+        def draw(inputs):
+            u, key = inputs
+            point = jnp.minimum(jnp.sum(reached < u, axis=0), len(X) - 1)
+            F = features(jnp.take_along_axis(X, point[None, :, None], axis=0)[0], W) @ beta + data.offset[:, None]
+            return draw_rows(key, F, theta, data.trials, totals, model)
+
+        return lax.map(draw, (u, keys))
+
+    inputs = (members.W, members.beta, members.theta, placed.X, placed.log_weight, u, keys)
+    drawn = lax.map(under, inputs)
+    return drawn.reshape(S * N_DRAWS, *drawn.shape[2:])
+
+
+def draw_rows(
+    key: Array, F: Float[Array, "B J"], theta: dict[str, Array], trials: Array | None, totals: Array, model: Model
+) -> Float[Array, "B K"]:
+    """y given f, in the columns of the table, with the same random numbers for every row."""
+    likelihood = model.likelihood
+
+    def row(f, trials, total):
+        f = f[None]
+        return likelihood.draw_rows(key, f, theta, None if trials is None else trials[None], total[None])[0]
+
+    return jax.vmap(row)(F, trials, totals)
+
+
+@functools.partial(compiled, static_argnames="model")
+def responses(
+    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
+) -> Float[Array, "S B K"]:
+    """E[y | x] under each member."""
+
+    def under(member):
+        W, beta, theta = member
+        return model.likelihood.respond(features(X, W) @ beta + offset[:, None], theta, trials)
+
+    return lax.map(under, (members.W, members.beta, members.theta))
+
+
+def decode(
+    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
+) -> Float[Array, "B K"]:
+    """E[y | x], averaged over members."""
+    return responses(X, offset, trials, members, model).mean(axis=0)
+
+
+@functools.partial(compiled, static_argnames="model")
+def generate(
+    key: Array,
+    offset: Float[Array, " n"],
+    trials: Array | None,
+    totals: Float[Array, " n"],
+    members: Members,
+    model: Model,
+) -> tuple[Float[Array, "n D"], Float[Array, "n K"]]:
+    """New rows: positions from their prior, each under a member of its own, and cells given them."""
+    key_X, key_member, key_cells = jax.random.split(key, 3)
+    n = len(offset)
+    X = jax.random.normal(key_X, (n, model.D), offset.dtype)
+    which = jax.random.randint(key_member, (n,), 0, len(members.W))
+
+    def row(inputs):
+        key, x, s, offset, trials, total = inputs
+        F = features(x[None], members.W[s]) @ members.beta[s] + offset
+        theta = {name: value[s] for name, value in members.theta.items()}
+        trials = None if trials is None else trials[None]
+        return draw_rows(key, F, theta, trials, total[None], model)[0]
+
+    return X, lax.map(row, (jax.random.split(key_cells, n), X, which, offset, trials, totals))

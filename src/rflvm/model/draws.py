@@ -1,0 +1,161 @@
+"""Draws from the posterior: the plan that keeps them within a memory budget, and their alignment."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ..sampling.blocks.tuning import Tuning
+from .joint import Model, State
+
+logger = logging.getLogger(__name__)
+
+
+class Run(NamedTuple):
+    """How the chains were run: with their states and tuning, all that it takes to go on."""
+
+    seed: int
+    n_burnin: int
+    thin: int
+    moves: tuple[str, str, str]  # latents, frequencies and coefficients, see ``sample``
+    table: str  # digest of the table
+    n_sweeps: int = 0  # done so far, burn-in included
+
+    @property
+    def n_sampled(self) -> int:
+        """Sweeps after burn-in."""
+        return max(self.n_sweeps - self.n_burnin, 0)
+
+    @property
+    def n_kept(self) -> int:
+        """Draws kept of each chain."""
+        return self.n_sampled // self.thin
+
+
+@dataclasses.dataclass
+class Draws:
+    """Kept draws as NumPy arrays with leading dimensions (chain, draw).
+
+    Attributes
+    ----------
+    arrays : dict
+        "X", "W", "z", "mu", "Sigma", "alpha", "log_joint" and the family's own parameters, one
+        entry per kept draw; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th draw.
+    beta_thin : int
+        Every how many kept draws beta is kept: beta is by far the largest unknown.
+    tuning : list of Tuning
+        What each chain adapted in burn-in.
+    states : list of State
+        The last state of each chain.
+    info_sums : list of dict
+        Sum of each block's Info over the sweeps after burn-in, for each chain; ``info`` has the means.
+    interrupted : bool
+        Whether the run was stopped by the user before its end.
+    run : Run or None
+        How the chains were run; None when the draws do not come from chains.
+    """
+
+    model: Model
+    arrays: dict[str, np.ndarray]
+    beta_thin: int
+    tuning: list[Tuning] = dataclasses.field(default_factory=list)
+    states: list[State] = dataclasses.field(default_factory=list)
+    info_sums: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    interrupted: bool = False
+    run: Run | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.arrays[name]
+
+    @property
+    def n_draws(self) -> int:
+        """Kept draws per chain."""
+        return self.arrays["log_joint"].shape[1]
+
+    @property
+    def theta(self) -> list[str]:
+        """Names of the family's own parameters among the arrays."""
+        return [name for name in self.arrays if name not in (*State._fields, "log_joint")]
+
+    @property
+    def info(self) -> list[dict[str, Any]]:
+        """Mean of each block's Info over the sweeps after burn-in, for each chain."""
+        swept = 1 if self.run is None else max(self.run.n_sampled, 1)
+        return [jax.tree.map(lambda total: np.asarray(total) / swept, sums) for sums in self.info_sums]
+
+
+def small_parts(state: State) -> dict[str, Any]:
+    """What is kept of every draw: all unknowns but beta."""
+    parts = state._asdict() | state.theta
+    return {name: parts[name] for name in parts if name not in ("beta", "theta")}
+
+
+class Recorder:
+    """Preallocated arrays for the draws of all chains; ``state`` is asked for shapes and dtypes only.
+
+    Beta is thinned to fit the budget, or, where a run goes on, as it was: ``beta_thin``.
+    """
+
+    def __init__(self, state: State, n_chains: int, n_draws: int, memory_budget: float, beta_thin: int | None = None):
+        least = plan_beta_thinning(state, n_chains, n_draws, memory_budget)
+        self.beta_thin = least if beta_thin is None else beta_thin
+        if self.beta_thin < least:
+            raise ValueError(
+                f"{n_chains} chain(s) of {n_draws} draws, with beta for every {beta_thin}-th as in the run that is "
+                f"continued, need more than memory_budget = {memory_budget / 1e6:.0f} MB: raise the budget"
+            )
+        if self.beta_thin > 1:
+            logger.info(
+                "beta is kept for every %d-th draw: all %d draws of it would take %.0f MB",
+                self.beta_thin, n_draws, n_chains * n_draws * state.beta.size * state.beta.dtype.itemsize / 1e6,
+            )  # fmt: skip
+        self._arrays: dict[str, np.ndarray] = {
+            name: np.empty((n_chains, n_draws, *part.shape), part.dtype) for name, part in small_parts(state).items()
+        }
+        self._arrays["log_joint"] = np.empty((n_chains, n_draws))
+        n_beta = self._places("beta", 0, n_draws).stop
+        self._arrays["beta"] = np.empty((n_chains, n_beta, *state.beta.shape), state.beta.dtype)
+
+    def _places(self, name: str, start: int, stop: int) -> slice:
+        """Where an unknown's entries for the draws from ``start`` to ``stop`` are."""
+        thin = self.beta_thin if name == "beta" else 1
+        return slice(-(-start // thin), -(-stop // thin))
+
+    def record(self, chain: int, draw: int, state: State, log_joint: float) -> None:
+        """Keep one draw."""
+        for name, part in small_parts(state).items():
+            self._arrays[name][chain, draw] = part
+        self._arrays["log_joint"][chain, draw] = log_joint
+        if draw % self.beta_thin == 0:
+            self._arrays["beta"][chain, draw // self.beta_thin] = state.beta
+
+    def fill(self, start: int, arrays: dict[str, np.ndarray]) -> None:
+        """Keep draws of all chains that were made before, from number ``start`` on."""
+        stop = start + arrays["log_joint"].shape[1]
+        for name, array in arrays.items():
+            self._arrays[name][:, self._places(name, start, stop)] = array
+
+    def arrays(self, stop: int, start: int = 0) -> dict[str, np.ndarray]:
+        """The draws of every chain from number ``start`` to before ``stop``."""
+        return {name: array[:, self._places(name, start, stop)] for name, array in self._arrays.items()}
+
+
+def plan_beta_thinning(state: State, n_chains: int, n_draws: int, memory_budget: float) -> int:
+    """The smallest thinning of beta with which all draws fit the budget (in bytes)."""
+    small = sum(part.size * part.dtype.itemsize for part in small_parts(state).values()) + 8
+    fixed = n_chains * n_draws * small
+    beta = n_chains * state.beta.size * state.beta.dtype.itemsize
+    if fixed + beta > memory_budget:
+        raise ValueError(
+            f"{n_chains} chain(s) of {n_draws} draws need {(fixed + beta) / 1e6:.0f} MB even with a single "
+            f"draw of beta each, more than memory_budget = {memory_budget / 1e6:.0f} MB: raise thin or the budget"
+        )
+    thin = -(-n_draws * beta // int(memory_budget - fixed))
+    thin = max(1, min(thin, n_draws))
+    while fixed + -(-n_draws // thin) * beta > memory_budget:
+        thin += 1
+    return thin

@@ -1,0 +1,186 @@
+"""The generative model (paper, Eq. 5), its log joint density and draws from its prior.
+
+    y_nj ~ L(g(f_nj), theta_j)            f_nj = phi(x_n)'beta_j + b_j + offset_n
+    beta_j ~ N(0, B0)                     x_n ~ N(0, I_D)
+    w_h ~ N(mu_{z_h}, Sigma_{z_h})        (mu_k, Sigma_k) ~ NIW(mu_0, lambda_0, Psi_0, nu_0)
+    z ~ CRP(alpha)                        alpha ~ Gamma(a, rate b)
+
+The intercept b_j is the last row of ``beta``: phi ends in a one, and B0 is diagonal with
+``beta_scale^2`` for the features and ``bias_scale^2`` for the intercept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from ..likelihoods import Likelihood
+from ..likelihoods.base import sum_observed
+from . import spectral
+from .features import features
+
+
+@dataclasses.dataclass(frozen=True)
+class Prior:
+    """Hyperparameters.
+
+    Parameters
+    ----------
+    mu0, lambda0, Psi0, nu0
+        Normal-inverse-Wishart prior of the spectral components: ``mu0`` and ``Psi0`` are numbers,
+        standing for mu0 * 1 and Psi0 * I; ``nu0`` counts degrees of freedom beyond D - 1.
+        The default has E[Sigma] = I, a lengthscale of about 1 on the scale of X.
+    alpha_shape, alpha_rate
+        Gamma prior of the concentration.
+    beta_scale, bias_scale
+        Prior standard deviations of the coefficients and of the intercepts.
+    """
+
+    mu0: float = 0.0
+    lambda0: float = 1.0
+    Psi0: float = 1.0
+    nu0: float = 3.0
+    alpha_shape: float = 1.0
+    alpha_rate: float = 1.0
+    beta_scale: float = 1.0
+    bias_scale: float = 10.0
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if not math.isfinite(value) or (field.name != "mu0" and value <= 0):
+                raise ValueError(f"prior.{field.name} must be finite and positive, got {value}")
+
+    def niw(self, D: int, dtype) -> spectral.NIW:
+        """The NIW prior in D dimensions."""
+        as_array = lambda value: jnp.asarray(value, dtype)  # noqa: E731
+        return spectral.NIW(
+            m=jnp.full(D, self.mu0, dtype),
+            lam=as_array(self.lambda0),
+            Psi=self.Psi0 * jnp.eye(D, dtype=dtype),
+            nu=as_array(self.nu0 + D - 1),
+        )
+
+    def precision(self, M: int, dtype) -> Float[Array, " M"]:
+        """The diagonal of B0^{-1} for M features, the last of them the intercept."""
+        return jnp.full(M, self.beta_scale**-2.0, dtype).at[-1].set(self.bias_scale**-2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """The likelihood, the sizes and the prior: everything that is fixed while sampling."""
+
+    likelihood: Likelihood
+    D: int
+    H: int
+    prior: Prior = Prior()
+
+
+class Data(NamedTuple):
+    """What was observed. Cells outside the mask hold 0 and are never used."""
+
+    Y: Float[Array, "N J"]
+    mask: Bool[Array, "N J"] | None
+    offset: Float[Array, " N"]
+    trials: Float[Array, "N J"] | None
+
+
+class State(NamedTuple):
+    """The unknowns. Slots of the mixture without frequencies hold draws from the NIW prior."""
+
+    X: Float[Array, "N D"]
+    W: Float[Array, "H D"]
+    z: Int[Array, " H"]
+    mu: Float[Array, "H D"]
+    Sigma: Float[Array, "H D D"]
+    alpha: Float[Array, ""]
+    beta: Float[Array, "M J"]
+    theta: dict[str, Array]
+
+
+def is_marginal(model: Model) -> bool:
+    """Whether X and W move with beta integrated out (the conjugate Gaussian)."""
+    return model.likelihood.integrates_coefficients
+
+
+def predictor(state: State, offset: Float[Array, " N"]) -> Float[Array, "N J"]:
+    """F, with offset."""
+    return features(state.X, state.W) @ state.beta + offset[:, None]
+
+
+def log_likelihood(state: State, data: Data, model: Model) -> Float[Array, ""]:
+    """log p(Y | F, theta) over observed cells."""
+    cells = model.likelihood.log_prob(data.Y, predictor(state, data.offset), state.theta, data.trials)
+    return sum_observed(cells, data.mask)
+
+
+def log_prior_beta(beta: Float[Array, "M J"], theta: dict[str, Array], model: Model) -> Float[Array, " J"]:
+    """log p(beta_j | theta_j) for each column."""
+    precision = model.prior.precision(beta.shape[0], beta.dtype)[:, None] / model.likelihood.coefficient_scale(theta)
+    return 0.5 * jnp.sum(jnp.log(precision / (2 * math.pi)) - precision * beta**2, axis=0)
+
+
+def log_prior_spectral(state: State, model: Model) -> Float[Array, ""]:
+    """log p(W, mu, Sigma, z, alpha), with the parameters of occupied slots only."""
+    prior = model.prior
+    niw = prior.niw(model.D, state.W.dtype)
+    W = spectral.log_normal(state.W, state.mu[state.z], state.Sigma[state.z])
+    components = jnp.where(spectral.counts(state.z) > 0, spectral.niw_log_density(niw, state.mu, state.Sigma), 0)
+    a, b = prior.alpha_shape, prior.alpha_rate
+    log_alpha = a * math.log(b) - math.lgamma(a) + (a - 1) * jnp.log(state.alpha) - b * state.alpha
+    return W.sum() + components.sum() + spectral.log_crp(state.z, state.alpha) + log_alpha
+
+
+def log_prior_latents(X: Float[Array, "N D"]) -> Float[Array, ""]:
+    """log p(X)."""
+    return -0.5 * jnp.sum(X**2) - X.size / 2 * math.log(2 * math.pi)
+
+
+def log_joint(state: State, data: Data, model: Model) -> Float[Array, ""]:
+    """log p(Y, X, W, mu, Sigma, z, alpha, beta, theta)."""
+    return (
+        log_likelihood(state, data, model)
+        + log_prior_beta(state.beta, state.theta, model).sum()
+        + model.likelihood.log_prior_theta(state.theta)
+        + log_prior_latents(state.X)
+        + log_prior_spectral(state, model)
+    )
+
+
+def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) -> State:
+    """Draw every unknown from the prior; J counts linear predictors (categories less one for multinomial)."""
+    D, H, prior = model.D, model.H, model.prior
+    keys = jax.random.split(key, 7)
+    niw = prior.niw(D, dtype)
+    alpha = jax.random.gamma(keys[0], jnp.asarray(prior.alpha_shape, dtype), dtype=dtype) / prior.alpha_rate
+    z = spectral.sample_crp(keys[1], alpha, H)
+    slots = spectral.NIW(jnp.broadcast_to(niw.m, (H, D)), *(jnp.broadcast_to(p, (H, *p.shape)) for p in niw[1:]))
+    mu, Sigma = spectral.sample_niw(keys[2], slots)
+    W = spectral.from_noise(jax.random.normal(keys[3], (H, D), dtype), mu[z], Sigma[z])
+    theta = model.likelihood.sample_theta(keys[4], J, dtype)
+    M = 2 * H + 1
+    scale = jnp.sqrt(model.likelihood.coefficient_scale(theta) / prior.precision(M, dtype)[:, None])
+    beta = scale * jax.random.normal(keys[5], (M, J), dtype)
+    X = jax.random.normal(keys[6], (N, D), dtype)
+    return State(X, W, z, mu, Sigma, alpha, beta, theta)
+
+
+def state_shapes(data: Data, model: Model) -> State:
+    """Shapes and dtypes of the unknowns for a table, without computing anything."""
+    N, J = data.Y.shape
+    return jax.eval_shape(lambda key: sample_prior(key, model, N, J, data.Y.dtype), jax.random.key(0))
+
+
+def sample_data(key: Array, state: State, design: Data, model: Model) -> Data:
+    """Draw a table given the unknowns, with the mask, offset and trials of ``design``.
+
+    Cells outside the mask are set to 0.
+    """
+    F = predictor(state, design.offset)
+    Y, trials = model.likelihood.draw_cells(key, F, state.theta, design.mask, design.trials)
+    return design._replace(Y=Y, trials=trials)

@@ -1,0 +1,389 @@
+"""log p(Y | X, W, theta) with beta integrated out by Laplace's method, column by column.
+
+    log p(y_j | Phi, theta_j) ~ log p(y_j | f_j, theta_j) + log p(beta_j) + M/2 log 2 pi - 1/2 log |P_j|
+
+at the mode beta_j of the first two terms, with f_j = Phi beta_j + offset, P_j = Phi' D_j Phi + B0^{-1}
+and D_j = diag(-d^2 log p / df^2). The gradient follows the mode as Phi and theta change (implicit
+differentiation): with g = d log p / df, s_nj = phi_n' P_j^{-1} phi_n, q = -1/2 s dD/df and
+v_j = P_j^{-1} Phi' q_j, it is the gradient of
+
+    sum_nj [log p(y | f) - 1/2 s D(f) + (Phi v) g(f)] - 1/2 sum_j tr(P_j^{-1} Phi' D_j Phi)
+
+in Phi and theta, where f = Phi beta and s, v, beta, P^{-1} and the last D are held.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, Shaped
+
+from ..numerics import linalg
+from ..numerics.compilation import compiled
+from .joint import Data, Model, log_prior_beta, state_shapes
+
+COLUMN_BLOCK = 256
+
+
+_STEPS, _ROUNDS = 6, 12  # Newton steps with one P^{-1}, and how often a column has it computed
+
+
+_WORST, _HOLD = 32, 0.1
+
+
+_RADIUS = 4.0
+
+
+_SLACK = 1e-6
+
+
+class Mode(NamedTuple):
+    """Where the last evaluation found the mode: the warm start of the next one, in column blocks."""
+
+    beta: Float[Array, "B M J"]
+    inverse: Float[Array, "B J M M"]  # P_j^{-1}
+    F: Float[Array, "B N J"]
+
+
+def rescaled(mode: Mode, times: Float[Array, " M"]) -> Mode:
+    """The mode with each coefficient multiplied, as when its feature is divided."""
+    return mode._replace(beta=mode.beta * times[:, None], inverse=mode.inverse * times[:, None] * times)
+
+
+class Columns(NamedTuple):
+    """The table in blocks of columns; columns that fill up the last block have no observed cell."""
+
+    Y: Float[Array, "B N J"]
+    mask: Bool[Array, "B N J"] | None
+    trials: Float[Array, "B N J"] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """How J columns are cut into equal blocks of at most ``COLUMN_BLOCK``.
+
+    Memory: about 3 J M^2 numbers for the modes' inverses (old, new and one at work), and within a
+    block 2 COLUMN_BLOCK M^2 for its factors and as much as min(N, 2048) M^2 for the feature products.
+    """
+
+    J: int
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return -(-self.J // COLUMN_BLOCK)
+
+    @property
+    def width(self) -> int:
+        """Columns per block."""
+        return -(-self.J // self.count)
+
+    def cut(self, array: Shaped[Array, "*R J"], fill: float) -> Array:
+        """Cut the last axis into blocks, which become the first axis."""
+        padding = [(0, 0)] * (array.ndim - 1) + [(0, self.count * self.width - self.J)]
+        padded = jnp.pad(array, padding, constant_values=fill)
+        return jnp.moveaxis(padded.reshape(*array.shape[:-1], self.count, self.width), -2, 0)
+
+    def join(self, blocks: Float[Array, "B *R J"]) -> Array:
+        """The inverse of ``cut``."""
+        joined = jnp.moveaxis(blocks, 0, -2)
+        return joined.reshape(*joined.shape[:-2], -1)[..., : self.J]
+
+    def columns(self, data: Data) -> Columns:
+        """The table in blocks."""
+        whole = self.count * self.width == self.J
+        mask = data.mask if data.mask is not None or whole else jnp.ones(data.Y.shape, bool)
+        return Columns(
+            Y=self.cut(data.Y, 0),
+            mask=None if mask is None else self.cut(mask, False),
+            trials=None if data.trials is None else self.cut(data.trials, 0),
+        )
+
+
+class Evidence(NamedTuple):
+    """What one evaluation gives besides its value."""
+
+    mode: Mode
+    rounds: Int[Array, ""]  # largest number of times that a block computed P^{-1} for some of its columns anew
+    decrement: Float[Array, ""]  # largest Newton decrement left, about twice the log density to gain
+    arrived: Bool[Array, ""]  # whether it is within the tolerance for every column
+
+
+def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
+    """A mode to start from: the given coefficients, the prior's covariance, and F without features."""
+    blocks = Blocks(data.Y.shape[1])
+    B0 = jnp.diag(1 / model.prior.precision(beta.shape[0], beta.dtype))
+    inverse = jnp.broadcast_to(B0, (blocks.count, blocks.width, *B0.shape))
+    return Mode(blocks.cut(beta, 0), inverse, blocks.cut(beta[-1] + data.offset[:, None], 0))
+
+
+def log_evidence(
+    Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model, tolerance: float
+) -> tuple[Float[Array, ""], Evidence]:
+    """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) each.
+
+    The mode is found from the given one, to a Newton decrement below ``tolerance`` times one plus the size of
+    the column's log density.
+    """
+    blocks = Blocks(data.Y.shape[1])
+
+    def forward(Phi, theta, mode, columns, offset):
+        # Computed once, not anew inside each matrix product.
+        Phi, mode = lax.optimization_barrier((Phi, mode))
+
+        def block(dPhi, inputs):
+            out = _integrate(Phi, *inputs, offset=offset, model=model, tolerance=tolerance)
+            return dPhi + out.Phi_slope, out._replace(Phi_slope=jnp.zeros(()))
+
+        inputs = (columns, {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)
+        dPhi, out = lax.scan(block, jnp.zeros_like(Phi), inputs)
+        dtheta = {name: blocks.join(value) for name, value in out.theta_slope.items()}
+        evidence = Evidence(
+            Mode(out.beta, out.inverse, out.F), out.rounds.max(), out.decrement.max(), out.arrived.all()
+        )
+        # Summed in double precision, for a maximiser looks at small differences of a large sum.
+        total = jnp.sum(out.values.astype(jnp.result_type(float)))
+        return (total, evidence), (dPhi, dtheta)
+
+    def backward(slopes, cotangent):
+        dPhi, dtheta = jax.tree.map(lambda slope: cotangent[0].astype(slope.dtype) * slope, slopes)
+        return dPhi, dtheta, None, None, None
+
+    integrated = jax.custom_vjp(lambda *arguments: forward(*arguments)[0])
+    integrated.defvjp(forward, backward)
+    return integrated(Phi, theta, mode, blocks.columns(data), data.offset)
+
+
+def _log_factor(F, theta, columns: Columns, model: Model):
+    """The part of log p(y | f, theta) that depends on f, of each cell, 0 where it is missing."""
+    return _observed(model.likelihood.log_factor(columns.Y, F, theta, columns.trials), columns)
+
+
+def _log_base(theta, columns: Columns, model: Model):
+    """The rest of it."""
+    return _observed(model.likelihood.log_base(columns.Y, theta, columns.trials), columns)
+
+
+def _observed(cells, columns: Columns):
+    return cells if columns.mask is None else jnp.where(columns.mask, cells, 0)
+
+
+@functools.partial(compiled, static_argnames="model")
+def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Float[Array, ""]:
+    """Sum of D over the observed cells where F is the intercepts and theta is one."""
+    theta = {name: jnp.ones(shape.shape, shape.dtype) for name, shape in state_shapes(data, model).theta.items()}
+    columns = Columns(data.Y, data.mask, data.trials)
+    return _slope_and_curvature(intercepts + data.offset[:, None], theta, columns, model)[1].sum()
+
+
+def _slope_and_curvature(F, theta, columns: Columns, model: Model):
+    """g and D of each cell."""
+    slope = jax.grad(lambda F: _log_factor(F, theta, columns, model).sum())
+    g, second = jax.jvp(slope, (F,), (jnp.ones_like(F),))
+    return g, jnp.maximum(-second, 0)
+
+
+class _Block(NamedTuple):
+    values: Float[Array, " J"]
+    Phi_slope: Any
+    theta_slope: dict[str, Array]
+    beta: Float[Array, "M J"]
+    inverse: Float[Array, "J M M"]
+    F: Float[Array, "N J"]
+    rounds: Int[Array, ""]
+    decrement: Float[Array, ""]
+    arrived: Bool[Array, ""]
+
+
+def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
+    """Value and gradient of one block of columns."""
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    log_factor = functools.partial(_log_factor, columns=columns, model=model)
+    log_base = functools.partial(_log_base, columns=columns, model=model)
+    slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
+    base = log_base(theta)
+    beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    F = Phi @ beta + offset[:, None]
+    _, curvature = slope_and_curvature(F, theta)
+    L, inverse = _factor(Phi, curvature, precision)
+    M = Phi.shape[1]
+    values = (
+        (log_factor(F, theta) + base).sum(axis=0)
+        + log_prior_beta(beta, theta, model)
+        + M / 2 * math.log(2 * math.pi)
+        - jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+    )
+
+    dtrace, leverage = linalg.trace_slopes(Phi, curvature, inverse)
+    q = jax.grad(lambda F: -0.5 * jnp.sum(leverage * slope_and_curvature(F, theta)[1]))(F)
+    v = linalg.multiply_columns(inverse, Phi.T @ q)
+
+    def held(F, theta, Phi_v):
+        g, D = slope_and_curvature(F, theta)
+        return jnp.sum(log_factor(F, theta) + log_base(theta) - 0.5 * leverage * D + Phi_v * g)
+
+    dF, dtheta, g = jax.grad(held, argnums=(0, 1, 2))(F, theta, Phi @ v)
+    dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
+    return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
+
+
+def _factor(Phi, weights, precision):
+    """Cholesky factor and inverse of Phi' diag(weights_j) Phi + B0^{-1} for each column."""
+    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, weights) + jnp.diag(precision))
+    return L, linalg.inverse_from_cholesky(L)
+
+
+class _Search(NamedTuple):
+    beta: Float[Array, "M J"]
+    F: Float[Array, "N J"]
+    value: Float[Array, " J"]
+    gradient: Float[Array, "M J"]
+    decrement: Float[Array, " J"]
+
+
+def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Model, tolerance):
+    """Newton's method for all columns: first with the last evaluation's P^{-1}, then the worst with their own.
+
+    A column begins at its last mode, or without features where that is better. Those that have not arrived after
+    ``_STEPS`` steps are taken ``_WORST`` at a time, with P^{-1} anew each time. Their first step then goes from the
+    last F, as near as the features come to it, for it may be near the new mode where Phi has changed much; cells
+    that say little are held there by ``_HOLD`` of their column's mean curvature.
+    """
+    J = mode.beta.shape[1]
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    worst = min(J, _WORST)
+
+    def problem(which):
+        cells, own, rest = jax.tree.map(lambda part: part[..., which], (columns, theta, base))
+        return _Problem(Phi, offset[:, None], cells, own, rest, precision, model)
+
+    def arrived(search: _Search):
+        return search.decrement <= tolerance * (1 + jnp.abs(search.value))
+
+    def unfinished(carry):
+        search, _, _, rounds = carry
+        return (rounds < _ROUNDS * -(-J // worst)) & ~jnp.all(arrived(search))
+
+    def refine(carry):
+        search, anchor, hold, rounds = carry
+        _, which = lax.top_k(jnp.where(arrived(search), -1, search.decrement), worst)
+        these = problem(which)
+        part = _Search(*(field[..., which] for field in search))
+        F = anchor[:, which]
+        g, curvature = _slope_and_curvature(F, these.theta, these.columns, model)
+        weights = curvature + hold[which] * curvature.mean(axis=0)
+        _, inverse = _factor(Phi, weights, precision)
+        beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - these.offset) + g))
+        part = _newton(_better(part, these.at(beta)), inverse, these, arrived)
+        search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
+        return search, anchor.at[:, which].set(part.F), hold.at[which].set(0), rounds + 1
+
+    every = problem(jnp.arange(J))
+    flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
+    search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
+    begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros((), jnp.int32))
+    search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
+    return search.beta, rounds, search.decrement.max(), arrived(search).all()
+
+
+class _Problem(NamedTuple):
+    """The log posterior of the coefficients of some columns."""
+
+    Phi: Float[Array, "N M"]
+    offset: Float[Array, "N 1"]
+    columns: Columns
+    theta: dict[str, Array]
+    base: Float[Array, "N J"]  # what does not change with the coefficients; added cell by cell, where it cancels
+    precision: Float[Array, " M"]
+    model: Model
+
+    def evaluate(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]):
+        """Value and gradient, for F that belongs to beta."""
+        cells, pullback = jax.vjp(lambda F: _log_factor(F, self.theta, self.columns, self.model), F)
+        (g,) = pullback(jnp.ones_like(cells))
+        pull = self.precision[:, None] * beta
+        value = (cells + self.base).sum(axis=0)
+        return value - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
+
+    def at(self, beta: Float[Array, "M J"]) -> _Search:
+        """A search that begins at given coefficients."""
+        F = self.Phi @ beta + self.offset
+        value, gradient = self.evaluate(beta, F)
+        return _Search(beta, F, value, gradient, jnp.full_like(value, jnp.inf))
+
+
+def _better(one: _Search, other: _Search) -> _Search:
+    """The better of two for each column; the other where the one is not a number."""
+    better = other.value > jnp.where(jnp.isnan(one.value), -jnp.inf, one.value)
+    return _Search(*(jnp.where(better, new, old) for new, old in zip(other, one, strict=True)))
+
+
+def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, arrived) -> _Search:
+    """At most ``_STEPS`` steps with given P^{-1}.
+
+    No cell of F moves by more than a radius, which doubles after a step that improved its column and is cut to a
+    quarter of the step after one that did not: a large count where little was expected would otherwise send F
+    where exp(F) overflows.
+    """
+
+    def aim(search: _Search):
+        direction = linalg.multiply_columns(inverse, search.gradient)
+        return direction, search._replace(decrement=jnp.sum(direction * search.gradient, axis=0))
+
+    def advance(carry):
+        search, direction, radius, step = carry
+        change = problem.Phi @ direction
+        largest = jnp.abs(change).max(axis=0)
+        length = jnp.minimum(1, radius / jnp.maximum(largest, jnp.finfo(largest.dtype).tiny))
+        beta, F = search.beta + length * direction, search.F + length * change
+        value, gradient = problem.evaluate(beta, F)
+        slack = _SLACK + 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
+        better = value >= search.value - slack
+        found = _Search(beta, F, value, gradient, search.decrement)
+        search = _Search(*(jnp.where(better, new, old) for new, old in zip(found, search, strict=True)))
+        direction, search = aim(search)
+        return search, direction, jnp.where(better, 2 * radius, length * largest / 4), step + 1
+
+    def unfinished(carry):
+        search, _, _, step = carry
+        return (step < _STEPS) & ~jnp.all(arrived(search))
+
+    direction, search = aim(search)
+    radius = jnp.full_like(search.value, _RADIUS)
+    return lax.while_loop(unfinished, advance, (search, direction, radius, 0))[0]
+
+
+class Details(NamedTuple):
+    """The posterior of beta and what rows have at stake in it."""
+
+    beta: Float[Array, "M J"]
+    factor: Float[Array, "K M M"]  # Cholesky factor of P_j, one for all columns (K = 1) or one each
+    scale: Float[Array, " J"]  # the covariance of beta_j is scale_j P_j^{-1}
+    curvature: Float[Array, "N J"]  # D
+    leverage: Float[Array, "N J"]  # phi_n' P_j^{-1} phi_n, the variance of f_nj that beta leaves
+
+
+def details(Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model) -> Details:
+    """Everything at a mode that was found."""
+    blocks = Blocks(data.Y.shape[1])
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+
+    def block(inputs):
+        columns, theta, mode = inputs
+        F = Phi @ mode.beta + data.offset[:, None]
+        curvature = _slope_and_curvature(F, theta, columns, model)[1]
+        L, inverse = _factor(Phi, curvature, precision)
+        _, leverage = linalg.trace_slopes(Phi, curvature, inverse)
+        return L, curvature, leverage
+
+    inputs = (blocks.columns(data), {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)
+    L, curvature, leverage = lax.map(block, inputs)
+    factor = L.reshape(-1, *L.shape[2:])[: blocks.J]
+    scale = jnp.ones(blocks.J, Phi.dtype)
+    return Details(blocks.join(mode.beta), factor, scale, blocks.join(curvature), blocks.join(leverage))

@@ -1,0 +1,1 @@
+"""Tools that know nothing of the model: linear algebra, compilation, HMC, Polya-gamma variates, quadrature."""

@@ -1,0 +1,190 @@
+"""Linear algebra shared by the updates: J weighted Gram matrices at once, and a Cholesky factor
+that never fails in silence.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+from threadpoolctl import threadpool_limits
+
+_FEATURE_BLOCK = 16
+
+
+_ROW_BLOCK = 2048
+
+
+_ROWS_AT_ONCE = 128
+
+
+_JITTERS = 4
+
+
+def weighted_grams(Phi: Float[Array, "N M"], weights: Float[Array, "N J"]) -> Float[Array, "J M M"]:
+    """Lower triangles of Phi' diag(weights_j) Phi for all columns j.
+
+    One product of weights' (J x N) with the feature products phi_a phi_b, made in blocks of
+    features so that only b <= the block's end is computed, and in blocks of rows so that the
+    products never take more than about ``_ROW_BLOCK * M^2`` numbers. Entries above the diagonal
+    are not meaningful.
+    """
+    N, M = Phi.shape
+    ends = [*range(_FEATURE_BLOCK, M, _FEATURE_BLOCK), M]
+
+    def block(Phi, weights):
+        rows = []
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            products = (Phi[:, start:end, None] * Phi[:, None, :end]).reshape(Phi.shape[0], -1)
+            gram = (weights.T @ products).reshape(-1, end - start, end)
+            rows.append(jnp.pad(gram, ((0, 0), (0, 0), (0, M - end))))
+        return jnp.concatenate(rows, axis=1)
+
+    whole = N // _ROW_BLOCK
+    if whole == 0:
+        return block(Phi, weights)
+    cut = whole * _ROW_BLOCK
+    total, _ = lax.scan(
+        lambda total, rows: (total + block(*rows), None),
+        jnp.zeros((weights.shape[1], M, M), Phi.dtype),
+        (Phi[:cut].reshape(whole, _ROW_BLOCK, M), weights[:cut].reshape(whole, _ROW_BLOCK, -1)),
+    )
+    return total + block(Phi[cut:], weights[cut:]) if cut < N else total
+
+
+def trace_slopes(
+    Phi: Float[Array, "N M"], weights: Float[Array, "N J"], inverse: Float[Array, "J M M"]
+) -> tuple[Float[Array, "N M"], Float[Array, "N J"]]:
+    """Derivatives of sum_j tr(inverse_j Phi' diag(weights_j) Phi) in Phi and in the weights.
+
+    ``inverse`` is symmetric. The second is the leverage phi_n' inverse_j phi_n. Both need inverse_j phi_n, which is
+    one product for ``_ROWS_AT_ONCE`` rows, small enough to stay near.
+    """
+    J, M, _ = inverse.shape
+    flat = inverse.reshape(J * M, M)
+
+    def row(inputs):
+        phi, weight = inputs
+        products = (flat @ phi).reshape(J, M)
+        return 2 * weight @ products, products @ phi
+
+    return lax.map(row, (Phi, weights), batch_size=_ROWS_AT_ONCE)
+
+
+def multiply_columns(A: Float[Array, "J M M"], B: Float[Array, "M J"]) -> Float[Array, "M J"]:
+    """A_j b_j for each column."""
+    return jnp.einsum("jab,bj->aj", A, B)
+
+
+def inverse_from_cholesky(L: Float[Array, "*B M M"]) -> Float[Array, "*B M M"]:
+    """(L L')^{-1}."""
+    inverse = solve_lower(L, jnp.broadcast_to(jnp.eye(L.shape[-1], dtype=L.dtype), L.shape))
+    return jnp.swapaxes(inverse, -1, -2) @ inverse
+
+
+def cholesky(A: Float[Array, "*B M M"]) -> tuple[Float[Array, "*B M M"], Float[Array, ""]]:
+    """Lower Cholesky factors (only the lower triangles of A are read) and the jitter they needed.
+
+    The jitter, relative to the mean diagonal of A, is zero unless some factorisation failed; it
+    then grows by a factor of 100 from 100 machine epsilons, for the failed matrices alone. When
+    the last one fails too the factor is NaN, which the engine reports with the block's name.
+    """
+
+    def factor(jitter):
+        size = jnp.mean(jnp.diagonal(A, axis1=-2, axis2=-1), axis=-1)[..., None, None]
+        return lax.linalg.cholesky(A + jitter * size * jnp.eye(A.shape[-1], dtype=A.dtype), symmetrize_input=False)
+
+    def retry(L):
+        def attempt(i, carry):
+            L, jitter = carry
+            failed = jnp.isnan(L).any(axis=(-2, -1), keepdims=True)
+            new = 100.0 * jnp.finfo(A.dtype).eps * 100.0**i
+            return jnp.where(failed, factor(new), L), jnp.where(failed.any(), new, jitter)
+
+        return lax.fori_loop(0, _JITTERS, attempt, (L, jnp.zeros((), A.dtype)))
+
+    L = lax.linalg.cholesky(A, symmetrize_input=False)
+    return lax.cond(jnp.isnan(L).any(), retry, lambda L: (L, jnp.zeros((), A.dtype)), L)
+
+
+class NumericalError(RuntimeError):
+    """An engine met numbers that are not finite; the message names the block."""
+
+
+Rows = list[list[Array]]  # a lower triangular matrix as its rows, each entry an array over a batch
+
+
+def small_rows(A: Float[Array, "*B D D"]) -> Rows:
+    """The lower triangle of A as rows."""
+    return [[A[..., i, j] for j in range(i + 1)] for i in range(A.shape[-1])]
+
+
+def small_cholesky(A: Float[Array, "*B D D"]) -> Rows:
+    """Cholesky factors of many tiny matrices.
+
+    Unrolled in D, so that all of them together are a few vector operations; LAPACK would be
+    called once for each.
+    """
+    L: Rows = []
+    for i in range(A.shape[-1]):
+        row: list[Array] = []
+        for j in range(i):
+            row.append((A[..., i, j] - sum(row[k] * L[j][k] for k in range(j))) / L[j][j])
+        row.append(jnp.sqrt(A[..., i, i] - sum(entry**2 for entry in row)))
+        L.append(row)
+    return L
+
+
+def small_logdet(L: Rows) -> Array:
+    """log |L|."""
+    return sum((jnp.log(row[-1]) for row in L[1:]), jnp.log(L[0][0]))
+
+
+def small_solve_lower(L: Rows, rhs: Float[Array, "... D"]) -> Float[Array, "... D"]:
+    """L^{-1} rhs."""
+    x: list[Array] = []
+    for i, row in enumerate(L):
+        x.append((rhs[..., i] - sum(row[k] * x[k] for k in range(i))) / row[i])
+    return jnp.stack(x, axis=-1)
+
+
+def small_solve_lower_transposed(L: Rows, rhs: Float[Array, "... D"]) -> Float[Array, "... D"]:
+    """L^{-T} rhs."""
+    x: dict[int, Array] = {}
+    for i in reversed(range(len(L))):
+        x[i] = (rhs[..., i] - sum(L[k][i] * x[k] for k in range(i + 1, len(L)))) / L[i][i]
+    return jnp.stack([x[i] for i in range(len(L))], axis=-1)
+
+
+def solve_lower(L: Float[Array, "*B M M"], rhs: Float[Array, "*B M R"]) -> Float[Array, "*B M R"]:
+    """L^{-1} rhs for lower triangular L."""
+    return lax.linalg.triangular_solve(L, rhs, left_side=True, lower=True)
+
+
+def solve_lower_transposed(L: Float[Array, "*B M M"], rhs: Float[Array, "*B M R"]) -> Float[Array, "*B M R"]:
+    """L^{-T} rhs for lower triangular L."""
+    return lax.linalg.triangular_solve(L, rhs, left_side=True, lower=True, transpose_a=True)
+
+
+def normal_from_precision(
+    key: Array, precision: Float[Array, "J M M"], rhs: Float[Array, "M J"]
+) -> tuple[Float[Array, "M J"], Float[Array, ""]]:
+    """Draw columns beta_j ~ N(P_j^{-1} rhs_j, P_j^{-1}) from the lower triangles of P_j; also the jitter."""
+    L, jitter = cholesky(precision)
+    half = solve_lower(L, rhs.T[..., None])
+    draw = solve_lower_transposed(L, half + jax.random.normal(key, half.shape, half.dtype))
+    return draw[..., 0].T, jitter
+
+
+def one_blas_thread() -> AbstractContextManager:
+    """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
+    return threadpool_limits(1, user_api="blas")
+
+
+def cast(tree: Any, dtype: Any) -> Any:
+    """Real numbers in another precision, everything else as it is."""
+    return jax.tree.map(lambda x: x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x, tree)

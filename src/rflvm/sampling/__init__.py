@@ -1,0 +1,1 @@
+"""The Gibbs sampler: blocks, sweep, chains, run, checkpoints, progress."""

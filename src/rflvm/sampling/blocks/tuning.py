@@ -1,0 +1,54 @@
+"""What the blocks adapt in burn-in and keep fixed afterwards."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ...likelihoods.base import sum_observed
+from ...model.joint import Data, Model, State, is_marginal, predictor
+
+
+class Tuning(NamedTuple):
+    """Step sizes and curvatures. Fixed numbers after burn-in, so that the sampler is exact."""
+
+    X_step: Float[Array, ""]
+    W_step: Float[Array, ""]
+    beta_step: Float[Array, " J"]
+    curvature: Float[Array, " J"]  # mean over the N rows of -d^2 log p(y | f) / df^2
+    fitted: Float[Array, "N J"]  # mean of F, offset included
+
+
+def initial(state: State, data: Data, model: Model) -> Tuning:
+    """Cautious first values."""
+    dtype, J = data.Y.dtype, data.Y.shape[1]
+    return Tuning(
+        X_step=jnp.asarray(0.02 if is_marginal(model) else 1.0, dtype),
+        W_step=jnp.asarray(0.02, dtype),
+        beta_step=jnp.full(J, 0.2, dtype),
+        curvature=mean_curvature(state, data, model),
+        fitted=predictor(state, data.offset),
+    )
+
+
+def track(tuning: Tuning, state: State, data: Data, model: Model, rate: Array) -> Tuning:
+    """Move the running means of curvature and F towards the state."""
+    curvature, F = mean_curvature(state, data, model), predictor(state, data.offset)
+    return tuning._replace(
+        curvature=tuning.curvature + rate * (curvature - tuning.curvature),
+        fitted=tuning.fitted + rate * (F - tuning.fitted),
+    )
+
+
+def mean_curvature(state: State, data: Data, model: Model) -> Float[Array, " J"]:
+    """-d^2 log p(y | f) / df^2 of each column at the state, summed over observed cells, per row."""
+
+    def slope(F):
+        return jax.grad(lambda F: model.likelihood.log_factor(data.Y, F, state.theta, data.trials).sum())(F)
+
+    F = predictor(state, data.offset)
+    _, second = jax.jvp(slope, (F,), (jnp.ones_like(F),))
+    return sum_observed(jnp.maximum(-second, 0), data.mask, axis=0) / F.shape[0]

@@ -1,0 +1,301 @@
+"""The Gibbs sampler: one sweep composes the blocks in the paper's order; ``sample`` runs and records.
+
+z, (mu, Sigma), alpha       the mixture over frequencies, Eqs. 8, 9 and 11
+W (with beta), scale        frequencies, in place of Eq. 10
+X                           latent positions
+theta, beta                 r and h; sigma^2 and beta, or beta by HMC, in place of Eq. 14
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from os import PathLike
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from tqdm import tqdm
+
+from .. import likelihoods
+from ..data import checks
+from ..files import npz
+from ..maximum import starts
+from ..maximum.draws import draw_state
+from ..maximum.maximise import PROGRESS, find
+from ..model.draws import Draws, Recorder, Run
+from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
+from ..numerics import linalg, memory_maps
+from ..numerics.compilation import compiled
+from .chain import Chain, advance, begin_chain, chain_shapes
+from .checkpoints import Checkpoint, settings
+from .progress import Progress, Reporter, reporter
+from .sweep import Moves
+
+logger = logging.getLogger(__name__)
+
+
+N_MAP_ITERATIONS = 60
+
+
+_log_joint = compiled(log_joint, static_argnames="model")
+
+
+def sample(
+    Y: np.ndarray,
+    likelihood: str | likelihoods.Likelihood = "gaussian",
+    *,
+    n_components: int = 2,
+    n_features: int = 100,
+    n_samples: int = 1000,
+    n_burnin: int = 1000,
+    thin: int = 1,
+    n_chains: int = 1,
+    seed: int = 0,
+    mask: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    init: Literal["map", "pca", "isomap", "tsne", "kernel"] | np.ndarray = "map",
+    prior: Prior = Prior(),
+    latents: Literal["sample", "map"] = "sample",
+    frequencies: Literal["hmc", "prior", "fixed"] = "hmc",
+    coefficients: Literal["hmc", "polya-gamma"] = "hmc",
+    checkpoint: str | PathLike | None = None,
+    progress: bool | Callable[[Progress], None] = False,
+    memory_budget: float = 1e9,
+    dtype: Literal["float32", "float64"] = "float64",
+) -> Draws:
+    """Draw from the posterior of an RFLVM.
+
+    Parameters
+    ----------
+    Y : array_like (N, J)
+        The table. NaN means missing.
+    likelihood : str or Likelihood
+        "gaussian", "poisson", "bernoulli", "negative_binomial", "multinomial", or an object such
+        as ``likelihoods.Binomial(trials=10)``.
+    n_components, n_features : int
+        D, and M = 2H, an even number of random features.
+    n_samples, n_burnin : int
+        Sweeps after and during burn-in, per chain. Step sizes are tuned in burn-in only.
+    thin : int
+        Keep every ``thin``-th sweep.
+    n_chains : int
+        Independent chains, advanced together.
+    seed : int
+        The same seed gives the same draws, bit for bit, on the same machine.
+    mask : bool array (N, J), optional
+        True where a cell is observed; in addition to NaN.
+    offset : array (N,), optional
+        Added to every linear predictor of a row, a log exposure for counts.
+    init : {"map", "pca", "isomap", "tsne", "kernel"} or array (N, D)
+        Where the chains start: at the maximum that ``maximise`` finds (with an RBF kernel, the best
+        of several starts of X), each with its own draw of beta; or as the paper does, X at PCA of the
+        variance-stabilised table, at another of the starts of ``maximise`` or at given positions,
+        everything else from the prior.
+    prior : Prior
+        Hyperparameters.
+    latents : {"sample", "map"}
+        Sample X, or maximise it in every sweep as the paper does.
+    frequencies : {"hmc", "prior", "fixed"}
+        How W moves: jointly with beta by HMC, or by the paper's proposals from the prior. When fixed,
+        W and its mixture stay where the chain starts: with ``init="map"`` these are frequencies of the
+        RBF kernel with the lengthscale of the maximum, otherwise a draw from the prior.
+    coefficients : {"hmc", "polya-gamma"}
+        How beta moves where it has no closed form: by HMC, or, for the Bernoulli, binomial,
+        negative binomial and multinomial families, by the paper's Polya-gamma augmentation.
+        (The Gaussian's beta is always drawn from its normal-inverse-gamma conditional.)
+    checkpoint : str or PathLike, optional
+        A folder to which the run is written as it goes. The same call with the same folder takes the run
+        up where it was killed or interrupted, and returns what it would have returned, bit for bit. All
+        that decides the draws must be as it was, and a folder that holds another run is refused; only
+        ``n_samples`` may be larger, with the thinning of beta as it was. A custom likelihood is
+        recognised by its values on the table. One process at a time may use a folder.
+    progress : bool or callable
+        Show a progress bar, or be called with a ``Progress`` after every sweep.
+    memory_budget : float
+        Bytes that the kept draws may take. Beta is thinned to fit; see ``Draws.beta_thin``.
+    dtype : {"float32", "float64"}
+        Precision of the sampler.
+
+    Returns
+    -------
+    Draws
+        Interrupting a run (Ctrl-C) returns the draws made so far; ``continue_sampling`` makes more.
+
+    Examples
+    --------
+    Far too short a run, to see what comes out:
+
+    >>> import numpy as np
+    >>> import rflvm
+    >>> Y = np.random.default_rng(0).poisson(3, (12, 5)).astype(float)
+    >>> Y[0, 0] = np.nan
+    >>> draws = rflvm.sample(Y, "poisson", n_features=6, n_samples=6, n_burnin=4, init="pca")
+    >>> draws["X"].shape  # chain, draw, row, latent dimension
+    (1, 6, 12, 2)
+    """
+    family = likelihoods.get(likelihood)
+    D, H = checks.check_dimensions(n_components, n_features)
+    lengths = checks.check_run(n_samples, n_burnin, thin)
+    seed = checks.check_integer("seed", seed, 0)
+    chain_count = checks.check_integer("n_chains", n_chains, 1)
+    checks.check_choice("latents", latents, ("sample", "map"))
+    checks.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
+    checks.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
+    checks.check_choice("dtype", dtype, ("float32", "float64"))
+    table = checks.check_table(Y, family, mask, offset, D)
+    X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
+    model = Model(family, D, H, prior)
+    if latents == "map" and is_marginal(model):
+        raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
+    if coefficients == "polya-gamma" and not family.polya_gamma:
+        raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
+    memory_maps.make()
+    moves = Moves(latents, frequencies, coefficients)
+    n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
+    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
+        data = checks.to_device(table, dtype)
+        run = Run(seed, lengths["n_burnin"], lengths["thin"], moves, _digest(table))
+        saved = None
+        if checkpoint is not None:
+            saved = Checkpoint(checkpoint, settings(table, model, run, X0, chain_count, dtype))
+        n_draws = run._replace(n_sweeps=n_sweeps).n_kept
+        beta_thin = saved.beta_thin if saved else None
+        recorder = Recorder(state_shapes(data, model), chain_count, n_draws, memory_budget, beta_thin)
+        found = saved and saved.read(recorder, run, n_sweeps, [chain_shapes(data, model, moves)] * chain_count)
+        if found:
+            run, chains = found
+        else:
+            with tqdm(desc="start: ", disable=progress is not True, **PROGRESS) as line:
+                begin = _starter(X0, data, model, seed, lambda value: line.update())
+            chains = [begin_chain(begin(jax.random.fold_in(key, 0)), data, model) for key in _keys(run, chain_count)]
+        return _run(run, chains, n_sweeps, data, model, recorder, reporter(progress), saved)
+
+
+def continue_sampling(
+    Y: np.ndarray,
+    draws: Draws,
+    n_samples: int,
+    *,
+    mask: np.ndarray | None = None,
+    offset: np.ndarray | None = None,
+    progress: bool | Callable[[Progress], None] = False,
+    memory_budget: float = 1e9,
+) -> Draws:
+    """Go on from where a run ended: the old draws and the new, together those of a run that was longer.
+
+    Parameters
+    ----------
+    Y, mask, offset
+        As they were given to ``sample``.
+    draws : Draws
+        What ``sample`` or ``continue_sampling`` returned, also after an interrupt.
+    n_samples : int
+        Sweeps to make, per chain. There is no further burn-in.
+    progress : bool or callable
+        As in ``sample``; the sweeps are counted from the beginning of the run.
+    memory_budget : float
+        Bytes that all draws may take, the old and the new. Beta stays thinned as it was.
+
+    Returns
+    -------
+    Draws
+        ``draws`` itself is left as it is.
+    """
+    run, model = draws.run, draws.model
+    if run is None:
+        raise ValueError("these draws do not come from sample, so there are no chains to go on with")
+    n_sweeps = run.n_sweeps + checks.check_integer("n_samples", n_samples, 1)
+    table = checks.check_table(Y, model.likelihood, mask, offset, model.D)
+    if _digest(table) != run.table:
+        raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
+    dtype = str(draws.states[0].X.dtype)
+    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
+        data = checks.to_device(table, dtype)
+        n_chains, n_draws = len(draws.states), run._replace(n_sweeps=n_sweeps).n_kept
+        recorder = Recorder(state_shapes(data, model), n_chains, n_draws, memory_budget, draws.beta_thin)
+        recorder.fill(0, draws.arrays)
+        chains = [Chain(*parts) for parts in zip(draws.states, draws.tuning, draws.info_sums, strict=True)]
+        return _run(run, chains, n_sweeps, data, model, recorder, reporter(progress))
+
+
+def _digest(table: checks.Table) -> str:
+    """What tells tables apart."""
+    return "".join("-" if part is None else npz.digest(part) for part in table)
+
+
+def _starter(
+    init: str | np.ndarray, data: Data, model: Model, seed: int, tell: Callable[[float], Any]
+) -> Callable[[Array], State]:
+    """A function from a chain's key to the state in which it starts."""
+    if isinstance(init, str) and init == "map":
+        with jax.enable_x64(True):  # as in ``maximise``: sums in double precision, and matrices where need be
+            single = linalg.cast(data, jnp.float32)
+            search, used, name = find(single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, amplitude=False)
+        if search.convergence == "interrupted":
+            raise KeyboardInterrupt
+        logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
+
+        def at_maximum(key):
+            with jax.enable_x64(True):
+                return linalg.cast(draw_state(key, search, used, model), data.Y.dtype)
+
+        return at_maximum
+    X = starts.embed(init, starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
+    return lambda key: starts.from_prior(key, X, data, model)
+
+
+def _keys(run: Run, n_chains: int) -> list[Array]:
+    """One key per chain: the first of what is folded into it makes the start, the others the sweeps."""
+    return [jax.random.fold_in(jax.random.key(run.seed), c) for c in range(n_chains)]
+
+
+def _run(
+    run: Run, chains: list[Chain], n_sweeps: int, data: Data, model: Model, recorder: Recorder, report: Reporter,
+    saved: Checkpoint | None = None,
+) -> Draws:  # fmt: skip
+    """Advance the chains together to sweep number ``n_sweeps``."""
+    keys, moves = _keys(run, len(chains)), Moves(*run.moves)  # pyright: ignore[reportArgumentType]
+    interrupted = False
+    here = run, chains  # one name: an interrupt never finds chains that are at different sweeps
+
+    def save(now: bool) -> None:
+        if saved is not None:
+            saved.write(*here, recorder, now)
+
+    save(now=True)
+    with report(run, n_sweeps) as tell:
+        try:
+            for t in range(run.n_sweeps, n_sweeps):
+                before, chains = here
+                chains = [
+                    advance(chain, key, t, t < run.n_burnin, data, model, moves)
+                    for chain, key in zip(chains, keys, strict=True)
+                ]
+                after = before._replace(n_sweeps=t + 1)
+                if after.n_kept > before.n_kept:
+                    for c, chain in enumerate(chains):
+                        recorder.record(c, before.n_kept, chain.state, float(_log_joint(chain.state, data, model)))
+                here = after, chains
+                save(now=after.n_sweeps == n_sweeps)
+                tell(after, chains, lambda state=chains[0].state: float(_log_joint(state, data, model)))
+        except KeyboardInterrupt:
+            save(now=True)
+            run, _ = here
+            if run.n_kept == 0:
+                raise
+            interrupted = True
+            logger.warning("interrupted after %d of %d sweeps: %d draws are kept", run.n_sweeps, n_sweeps, run.n_kept)
+    run, chains = here
+    return Draws(
+        model=model,
+        arrays=recorder.arrays(run.n_kept),
+        beta_thin=recorder.beta_thin,
+        tuning=[chain.tuning for chain in chains],
+        states=[chain.state for chain in chains],
+        info_sums=[chain.info_sum for chain in chains],
+        interrupted=interrupted,
+        run=run,
+    )

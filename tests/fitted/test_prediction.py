@@ -1,0 +1,139 @@
+"""Rows placed in a fitted model: against integration on a grid, for every family, with missing cells and offsets."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from rflvm import likelihoods
+from rflvm.data import checks
+from rflvm.fitted import prediction
+from rflvm.model.features import features
+from rflvm.model.joint import Data, Model, sample_prior
+
+J, H, S = 8, 5, 6
+FAMILIES = {
+    "gaussian": likelihoods.Gaussian(),
+    "poisson": likelihoods.Poisson(),
+    "bernoulli": likelihoods.Bernoulli(),
+    "binomial": likelihoods.Binomial(trials=4),
+    "negative-binomial": likelihoods.NegativeBinomial(),
+    "multinomial": likelihoods.Multinomial(),
+}
+ALSO_IN_OTHERS = ("bernoulli", "binomial")  # multinomial rows are binomial cells
+GRID = np.stack(np.meshgrid(*[np.linspace(-4.5, 4.5, 61)] * 2), axis=-1).reshape(-1, 2)
+AREA = 0.15**2
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def fitted(family: likelihoods.Likelihood, spread: float = 0.1):
+    """A model, and members that differ a little from one draw of the prior, as the draws of a chain do."""
+    model = Model(family, 2, H)
+    state = sample_prior(jax.random.key(1), model, 40, J - isinstance(family, likelihoods.Multinomial), jnp.float64)
+    rng = np.random.default_rng(0)
+    scale = np.append(np.ones(2 * H), 0.1)[:, None]
+    beta = scale * (np.asarray(state.beta) + spread * rng.standard_normal((S, *state.beta.shape)))
+    repeated = lambda part: np.repeat(np.asarray(part)[None], S, axis=0)  # noqa: E731
+    theta = {name: repeated(np.full_like(value, 1.5)) for name, value in state.theta.items()}
+    return model, prediction.choose_members(repeated(state.X), repeated(state.W), beta, theta, seed=0)
+
+
+def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
+    """New rows from the model itself, with gaps and offsets; the last has no observed cell."""
+    rng = np.random.default_rng(2)
+    offset = rng.normal(scale=0.3, size=n)
+    trials = jnp.full((n, J), 4.0) if model.likelihood.name == "binomial" else None
+    _, drawn = prediction.generate(jax.random.key(3), jnp.asarray(offset), trials, jnp.full(n, 20.0), members, model)
+    Y = np.where(rng.random((n, J)) < 0.2, np.nan, drawn)
+    Y[-1] = np.nan
+    return checks.to_device(checks.check_rows(Y, model.likelihood, offset), "float64")
+
+
+def on_grid(data: Data, members: prediction.Members, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """log p(y*, x | member) over the grid (S, n, G), and E[y | x] there (S, n, G, K)."""
+    log_density, response = [], []
+    for s in range(S):
+        theta = {name: value[s] for name, value in members.theta.items()}
+        flat = features(jnp.asarray(GRID), members.W[s]) @ members.beta[s]
+        per_row, expected = [], []
+        for i in range(len(data.Y)):
+            F = flat + data.offset[i]
+            whole = lambda part, F=F, i=i: jnp.broadcast_to(part[i], F.shape)  # noqa: E731
+            trials = None if data.trials is None else whole(data.trials)
+            cells = model.likelihood.log_prob(whole(data.Y), F, theta, trials)
+            cells = cells if data.mask is None else jnp.where(data.mask[i], cells, 0)
+            per_row.append(cells.sum(axis=1) - 0.5 * np.sum(GRID**2, axis=1) - np.log(2 * np.pi))
+            expected.append(model.likelihood.respond(F, theta, trials))
+        log_density.append(per_row)
+        response.append(expected)
+    return np.array(log_density), np.array(response)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.long if n in ALSO_IN_OTHERS else ()) for n in FAMILIES]
+)
+def test_rows_are_placed_as_integration_on_a_grid_places_them(name):
+    """Mean and spread of x*, density of y*, the expectation of every cell; and replicates have that expectation."""
+    model, members = fitted(FAMILIES[name])
+    data = rows(model, members)
+    log_density, response = on_grid(data, members, model)
+    p = np.exp(log_density) * AREA
+    within = p / p.sum(axis=2, keepdims=True)
+    mean = np.einsum("sng,gd->nd", within, GRID) / S
+    second = np.einsum("sng,gd,ge->nde", within, GRID, GRID) / S
+    std = np.sqrt(np.diagonal(second, axis1=1, axis2=2) - mean**2)
+    expected = np.einsum("sng,sngk->nk", within, response) / S
+
+    block, n = next(prediction.blocks(data))
+    placed = prediction.place(block, members, model)
+    found = prediction.moments(placed)
+    found_std = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))[:n]
+    # Some of the posteriors have more modes than the two places that are looked up, which shows in the worst row.
+    error = np.abs((found.mean[:n] - mean) / std)
+    assert np.median(error) < 0.07
+    assert error.max() < 0.4
+    assert abs(np.median(found_std / std) - 1) < 0.05
+    log_evidence = np.log(p.sum(axis=2).mean(axis=0))
+    np.testing.assert_allclose(found.log_density[:n], log_evidence, atol=0.25)
+    assert np.median(np.abs(found.log_density[:n] - log_evidence)) < 0.06
+    found_expected = np.asarray(prediction.expected(placed, block, members, model))[:n]
+    assert np.median(np.abs(found_expected - expected)) < 0.05 * expected.std()
+
+    totals = jnp.full(len(block.Y), 20.0)
+    drawn = np.asarray(prediction.replicates(jax.random.key(0), placed, block, totals, members, model))[:, :n]
+    expected = 20 * found_expected if name == "multinomial" else found_expected
+    assert drawn.shape == (S * prediction.N_DRAWS, n, J)
+    standard_error = drawn.std(axis=0) / np.sqrt(len(drawn))
+    assert np.abs(drawn.mean(axis=0) - expected).max() < 5 * standard_error.max() + 0.02
+
+
+def test_the_answer_for_a_row_does_not_depend_on_its_neighbours():
+    model, members = fitted(FAMILIES["poisson"])
+    Y = np.random.default_rng(0).poisson(2, (300, J)).astype(float)
+    Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
+
+    def moments(Y):
+        data = checks.to_device(checks.check_rows(Y, model.likelihood, None), "float64")
+        parts = [
+            jax.tree.map(lambda part, n=n: part[:n], prediction.moments(prediction.place(block, members, model)))
+            for block, n in prediction.blocks(data)
+        ]
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
+
+    together = moments(Y)
+    order = np.random.default_rng(0).permutation(len(Y))
+    for other, which in ((moments(Y[order]), order), (moments(Y[7:8]), [7]), (moments(Y[290:]), range(290, 300))):
+        for a, b in zip(together, other, strict=True):
+            np.testing.assert_array_equal(a[np.asarray(which)], b)
+
+
+def test_new_rows_follow_the_prior_and_the_members():
+    model, members = fitted(FAMILIES["poisson"])
+    n = 4000
+    X, Y = prediction.generate(jax.random.key(0), jnp.zeros(n), None, jnp.zeros(n), members, model)
+    assert np.abs(np.cov(np.asarray(X).T) - np.eye(2)).max() < 0.1
+    expected = prediction.decode(X, jnp.zeros(n), None, members, model)
+    assert np.abs((Y - expected).mean(axis=0) / (Y.std(axis=0) / np.sqrt(n))).max() < 4

@@ -29,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rflvm import RFLVM
 from rflvm.datasets import make_s_curve
 from rflvm.fitted import prediction
+from rflvm.fitted.rows import by_block, read
 from rflvm.maximum import starts
 from rflvm.numerics.affine import r2_affine
 
@@ -74,11 +75,10 @@ def share_within(model: RFLVM, Y: np.ndarray, truth: np.ndarray, hidden: np.ndar
 
     def place_among(placed: Any, block: Any, truth: Any) -> tuple[np.ndarray, np.ndarray]:
         totals = jnp.zeros(len(truth))
-        drawn = prediction.replicates(key, placed, block, totals, model._members, model.draws_.model)
+        drawn = prediction.replicates(key, placed, block, totals, model.fitted_.members, model.fitted_.model)
         return np.mean(drawn < truth, axis=0), np.mean(drawn == truth, axis=0)
 
-    with jax.enable_x64(True):
-        below, equal = model._by_block(place_among, model._rows_of(Y, None, None, None), truth)
+    below, equal = by_block(model.fitted_, place_among, read(model.fitted_, Y).data, truth)
     rank = below + rng.random(truth.shape) * equal
     return float(np.mean(np.abs(rank - 0.5)[hidden] <= LEVEL / 2))
 

@@ -62,7 +62,9 @@ def main() -> None:
             model, Path(folder) / "report.html", colours={"digit": data.target}, image_shape=data.images_shape
         )
         row = {"MB": round(path.stat().st_size / 1e6, 2), "seconds_to_write": round(time.perf_counter() - start, 1)}
-        row |= {"max_abs_beta": round(float(np.abs(model._members.beta).max()), 1)} | in_browser(model, path, folder)
+        row |= {"max_abs_beta": round(float(np.abs(model.fitted_.members.beta).max()), 1)} | in_browser(
+            model, path, folder
+        )
     print(row)
     common.write("report", {"machine": common.machine(), **row})
 

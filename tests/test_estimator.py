@@ -25,6 +25,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rflvm
 from rflvm import RFLVM, likelihoods
 from rflvm.datasets import make_s_curve
+from rflvm.fitted import rows
 from rflvm.sampling import chain
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -292,7 +293,7 @@ def test_totals_as_exposures_are_offsets(by_totals):
 def test_a_row_is_placed_by_what_it_is_made_of(by_totals):
     Y, model = by_totals
     means = np.nanmean(Y, axis=0) + 0.5 / N
-    offset = model._rows_of(np.vstack([Y[:1], 100 * Y[:1], np.full((1, J), np.nan)]), None, None, None).offset
+    offset = rows.read(model.fitted_, np.vstack([Y[:1], 100 * Y[:1], np.full((1, J), np.nan)])).data.offset
     assert float(offset[1] - offset[0]) == pytest.approx(np.log(100))
     assert float(offset[0]) == pytest.approx(np.log(Y[0].sum() / means.sum()))
     assert float(offset[2]) == 0

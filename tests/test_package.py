@@ -19,3 +19,11 @@ def test_every_name_is_there():
 def test_importing_the_package_does_not_import_jax():
     code = "import sys, rflvm; sys.exit('jax' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command_line_names_the_families_that_need_no_parameter():
+    """Written out there, so that the help does not wait for JAX."""
+    from rflvm import likelihoods
+    from rflvm.cli.families import NAMES
+
+    assert set(NAMES) == {family.name for family in likelihoods.FAMILIES} - {"binomial"}

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
 from os import PathLike
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -21,18 +18,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import likelihoods
 from .data import checks, tables
-from .fitted import datatree, diagnostics, prediction, saved
-from .fitted.alignment import align
-from .maximum.draws import laplace_draws
+from .fitted import datatree, diagnosis, rows, saved
+from .fitted.fit import About, Fitted, from_chains, from_maximum
 from .maximum.maximise import maximise
 from .model.draws import Draws
-from .model.joint import Data, Prior
-from .numerics import convergence
+from .model.joint import Prior
 from .sampling.run import continue_sampling, sample
 
 logger = logging.getLogger(__name__)
 
-N_LAPLACE_DRAWS = 64
 KEY = "X_rflvm"
 
 
@@ -90,6 +84,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Posterior standard deviations.
     likelihood_ : Likelihood
         The family that was fitted, and ``likelihood_reason_``, why "auto" chose it.
+    fitted_ : Fitted
+        All that the fit left behind, read only: what figures, reports and files are made from.
     draws_ : Draws
         Draws of all unknowns as the engine made them ("map": from its Gaussian approximation).
     posterior_ : xarray.DataTree
@@ -191,30 +187,42 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if checkpoint is not None and self.inference == "map":
             raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
         reading = tables.read(Y, layer)
-        self._remember_columns(reading)
-        family, self.likelihood_reason_ = self._family(reading.values)
-        self._seed = checks.check_seed(self.random_state)
+        family, reason = self._family(reading.values)
+        seed = checks.check_seed(self.random_state)
         if self.exposure is not None:
             checks.check_exposure(self.exposure, family)
-            checks.check_table(reading.values, family, None, None, self.n_components)
-            offset = self._log_totals(offset, reading.values, reading.values)
+            checks.refuse_offset(offset)
+        D, _ = checks.check_dimensions(self.n_components, self.n_features)
+        table = checks.check_table(reading.values, family, None, offset, D)
+        if self.exposure is not None:
+            table = table._replace(offset=checks.log_totals(reading.values, reading.values))
+        about = About(
+            values=np.array(reading.values),
+            offset=table.offset,
+            rows=reading.index,
+            columns=reading.columns,
+            inference=self.inference,
+            kernel=self.kernel,
+            exposure=self.exposure,
+            seed=seed,
+            likelihood_reason=reason,
+        )
         settings = {
             "n_components": self.n_components,
             "n_features": self.n_features,
-            "seed": self._seed,
-            "offset": offset,
+            "seed": seed,
             "prior": Prior() if self.prior is None else self.prior,
             "progress": self.progress,
         }
         init = self.init if init is None else init
         if self.inference == "gibbs":
-            self._fit_gibbs(reading.values, family, init, checkpoint=checkpoint, **settings)
+            draws = self._sample(table, family, init, checkpoint=checkpoint, **settings)
+            self._adopt(from_chains(draws, about))
         else:
-            self._fit_map(reading.values, family, init, **settings)
-        self.likelihood_ = family
-        self._rows, self._values = reading.index, np.array(reading.values)
-        self._offset = checks.check_offset(offset, len(reading.values))
-        self._finish()
+            kernel: Any = self.kernel
+            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
+            self._adopt(from_maximum(fit, table, about))
+        self._warn()
         if reading.kind == "anndata":
             tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
         return self
@@ -232,13 +240,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         RFLVM
             Itself, with all draws.
         """
-        check_is_fitted(self)
-        if self.draws_.run is None:
+        fitted = self._fit()
+        if fitted.draws.run is None:
             raise ValueError('more_samples needs inference="gibbs": this model was fitted with "map"')
-        self.draws_ = continue_sampling(
-            self._values, self.draws_, n_samples, offset=self._offset, progress=self.progress
-        )
-        self._finish()
+        about = fitted.about
+        draws = continue_sampling(about.values, fitted.draws, n_samples, offset=about.offset, progress=self.progress)
+        self._adopt(from_chains(draws, about))
+        self._warn()
         return self
 
     def transform(
@@ -274,13 +282,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         std : array (n, D)
             With ``return_std``.
         """
-        check_is_fitted(self)
-        with jax.enable_x64(True):
-            found = self._moments(self._rows_of(Y, offset, trials, layer))
-        X = tables.place(Y, np.asarray(found.mean), list(self.get_feature_names_out()), key_added)
+        fitted = self._fit()
+        moments = rows.moments(fitted, self._read(Y, offset, trials, layer))
+        X = tables.place(Y, np.asarray(moments.mean), list(self.get_feature_names_out()), key_added)
         if not return_std:
             return X
-        return X, np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
+        return X, np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
 
     def inverse_transform(self, X: Any, *, offset: Any = None, trials: Any = None) -> np.ndarray:
         """E[Y | X]: the expected row at each position, averaged over the posterior of the functions.
@@ -301,13 +308,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array (n, J)
         """
-        check_is_fitted(self)
-        X = checks.check_positions(X, self.n_components)
-        offset = checks.check_offset(offset, len(X))
-        with jax.enable_x64(True):
-            parts = jnp.asarray(X), jnp.asarray(offset), self._trials(len(X), trials)
-            Y = np.asarray(prediction.decode(*parts, self._members, self.draws_.model))
-        return Y if self._totals is None else Y * np.nanmean(self._totals)
+        return rows.expected(self._fit(), X, offset=offset, trials=trials)
 
     def predict_intervals(
         self, Y: Any, level: float = 0.9, *, offset: Any = None, trials: Any = None, layer: str | None = None
@@ -325,10 +326,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         mean, lower, upper : array (n, J)
         """
-        check_is_fitted(self)
+        fitted = self._fit()
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level}")
-        return self._predict(Y, [(1 - level) / 2, (1 + level) / 2], offset, trials, layer)
+        mean, lower, upper = rows.predict(
+            fitted, self._read(Y, offset, trials, layer), [(1 - level) / 2, (1 + level) / 2]
+        )
+        return mean, lower, upper
 
     def impute(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
         """The table with its missing cells filled by their expectation given the observed cells of their row.
@@ -342,15 +346,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array (n, J)
         """
-        check_is_fitted(self)
-        values = tables.read(Y, layer).values
-        return np.where(np.isnan(values), self._predict(Y, [], offset, trials, layer)[0], values)
+        fitted, given = self._fit(), self._read(Y, offset, trials, layer)
+        return np.where(np.isnan(given.values), rows.predict(fitted, given, [])[0], given.values)
 
     def score_samples(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
         """Log predictive density of each row, its position integrated out; parameters as in ``transform``."""
-        check_is_fitted(self)
-        with jax.enable_x64(True):
-            return np.asarray(self._moments(self._rows_of(Y, offset, trials, layer)).log_density)
+        return np.asarray(rows.moments(self._fit(), self._read(Y, offset, trials, layer)).log_density)
 
     def score(self, Y: Any, y: Any = None, *, offset: Any = None, trials: Any = None) -> float:
         """Mean of ``score_samples``. Of counts, densities and probabilities of different families are comparable."""
@@ -378,79 +379,45 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Y : array (n_samples, J)
             Multinomial rows have totals of the table.
         """
-        check_is_fitted(self)
+        fitted = self._fit()
         n = checks.check_integer("n_samples", n_samples, 1)
-        seed = self._seed if random_state is None else checks.check_seed(random_state)
-        totals = np.zeros(n)
-        if self._totals is not None:
-            known = self._totals[~np.isnan(self._totals)]
-            totals = np.random.default_rng(seed).choice(known, n)
-        offset = checks.check_offset(offset, n)
-        with jax.enable_x64(True):
-            parts = jnp.asarray(offset), self._trials(n, trials), jnp.asarray(totals)
-            X, Y = prediction.generate(jax.random.key(seed), *parts, self._members, self.draws_.model)
-        return np.asarray(X), np.asarray(Y)
+        seed = fitted.about.seed if random_state is None else checks.check_seed(random_state)
+        return rows.generate(fitted, n, seed, offset=offset, trials=trials)
 
     @property
     def posterior_(self) -> Any:
         """Draws as an xarray DataTree; see ``posterior_predictive`` for one with replicated cells."""
-        check_is_fitted(self)
-        with jax.enable_x64(True):
-            return datatree.convert(self._aligned(), self._data(), self._rows, self._columns(), None)
+        return datatree.convert(self._fit())
 
     def posterior_predictive(self) -> Any:
         """``posterior_`` with a group of replicated observed cells, for posterior predictive checks."""
-        check_is_fitted(self)
-        with jax.enable_x64(True):
-            key = jax.random.key(self._seed)
-            return datatree.convert(self._aligned(), self._data(), self._rows, self._columns(), key)
+        return datatree.convert(self._fit(), replicated=True)
 
     def loo(self) -> Any:
         """Expected log density of a left-out cell, by Pareto-smoothed importance sampling (``arviz_stats.loo``)."""
-        try:
-            from arviz_stats.loo import loo
-        except ImportError as error:
-            raise ImportError("loo needs arviz-stats: pip install 'rflvm[diagnostics]'") from error
-        log_joint = self.draws_["log_joint"]
-        return loo(self.posterior_, var_name="Y", reff=min(convergence.ess(log_joint) / log_joint.size, 1))
+        return datatree.loo(self._fit())
 
     def diagnose(self) -> str:
         """Print, and return, a page on whether the fit can be relied on and what to do if not."""
-        check_is_fitted(self)
-        N, J = self._values.shape
-        missing = np.isnan(self._values).mean()
-        lines = [
-            f"{N} rows x {J} columns, {missing:.1%} of the cells missing",
-            f"{self.n_components} latent dimensions, {self.n_features} random features, {self.kernel} kernel",
-            f"{self.likelihood_.name} likelihood ({self.likelihood_reason_})",
-        ]
-        run = self.draws_.run
-        if run is None:
-            lines.append(f"map: {self.n_iter_} iterations, {self.convergence_}")
-        else:
-            n_chains, n_draws = self.draws_["log_joint"].shape
-            chains = f"{n_chains} chain{'s' * (n_chains > 1)}"
-            lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
-            lines += ["", *diagnostics.table(self.diagnostics_, n_chains * n_draws)]
-            lines += ["", "acceptance: " + diagnostics.acceptance(self.draws_.info)]
-        advice = diagnostics.advice(self.convergence_, self.diagnostics_)
-        lines += ["", f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."]
-        page = "\n".join(lines)
+        page = diagnosis.page(self._fit())
         print(page)
         return page
 
     def save(self, path: str | PathLike) -> None:
         """Write the fitted model to one file, which ``rflvm.load`` reads. No pickle; never half a file."""
-        check_is_fitted(self)
-        saved.save(self, path)
+        fitted = self._fit()
+        params = self.get_params(deep=False)
+        if isinstance(params["random_state"], np.random.RandomState):
+            params["random_state"] = fitted.about.seed
+        saved.save(fitted, params, path)
 
-    def _fit_gibbs(self, values: np.ndarray, family: likelihoods.Likelihood, init: Any, **settings: Any) -> None:
+    def _sample(self, table: checks.Table, family: likelihoods.Likelihood, init: Any, **settings: Any) -> Draws:
         automatic = isinstance(init, str) and init == "auto"
         start: Any = "map" if automatic else init
         if self.kernel == "rbf" and not automatic:
             raise ValueError('kernel="rbf" with inference="gibbs" takes its lengthscale from init="auto"')
-        self.draws_ = sample(
-            values,
+        return sample(
+            table,
             family,
             init=start,
             frequencies="hmc" if self.kernel == "learned" else "fixed",
@@ -461,135 +428,47 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             **settings,
         )
 
-    def _fit_map(self, values: np.ndarray, family: likelihoods.Likelihood, init: Any, **settings: Any) -> None:
-        kernel: Any = self.kernel
-        fit = maximise(values, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
-        table = checks.check_table(values, family, None, settings["offset"], self.n_components)
-        with jax.enable_x64(True):
-            data = checks.to_device(table, "float64")
-        self.draws_ = laplace_draws(fit, data, N_LAPLACE_DRAWS, self._seed)
-        self.embedding_ = np.asarray(fit.X, float)
-        self.embedding_std_ = np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float)
-        self.n_iter_, self.convergence_, self.diagnostics_ = len(fit.trace), fit.convergence, []
-
-    def _finish(self) -> None:
-        """What follows from the draws."""
-        aligned = self._aligned()
-        if aligned.run is not None:
-            X = aligned["X"]
-            self.embedding_, self.embedding_std_ = X.mean(axis=(0, 1)), X.std(axis=(0, 1))
-            self.n_iter_ = aligned.run.n_sweeps
-            self.diagnostics_ = diagnostics.summary(aligned.arrays)
-            converged = all(quantity.converged for quantity in self.diagnostics_)
-            self.convergence_ = "converged" if converged else "not converged"
-            if aligned.interrupted:
-                self.convergence_ = "interrupted"
-        advice = diagnostics.advice(self.convergence_, self.diagnostics_)
-        if advice:
-            warnings.warn(advice, ConvergenceWarning, stacklevel=3)
-        with jax.enable_x64(True):
-            self._members = jax.tree.map(np.asarray, prediction.members_of(aligned, self._seed))
-
-    @property
-    def _totals(self) -> np.ndarray | None:
-        """Totals of the rows of a multinomial table, NaN where a cell is missing."""
-        return self._values.sum(axis=1) if isinstance(self.likelihood_, likelihoods.Multinomial) else None
-
-    def _aligned(self) -> Draws:
-        return self.draws_ if self.draws_.run is None else align(self.draws_)
-
-    def _family(self, values: np.ndarray) -> tuple[likelihoods.Likelihood, str]:
-        observed = ~np.isnan(values)
-        if not (isinstance(self.likelihood, str) and self.likelihood == "auto"):
-            family, reason = likelihoods.get(self.likelihood), "as given"
-        else:
-            family, reason = likelihoods.choose(values, observed)
-            logger.info('likelihood="auto" chose %s: %s', family.name, reason)
-        if isinstance(self.likelihood, str) and isinstance(family, likelihoods.Gaussian):
-            # Gaps of its own give every column its own Gram matrix: the same posterior is cheaper with beta sampled.
-            family = likelihoods.Gaussian(marginal=bool((observed == observed[:, :1]).all()))
-        return family, reason
-
-    def _remember_columns(self, reading: tables.Reading) -> None:
-        self.n_features_in_ = reading.values.shape[1]
-        if reading.columns is not None:
-            self.feature_names_in_ = np.asarray(reading.columns, dtype=object)
+    def _adopt(self, fitted: Fitted) -> None:
+        """Take over a fit, all of it at once, so that a fit that is refused leaves the one before as it was."""
+        self.fitted_ = fitted
+        self.draws_ = fitted.draws
+        self.embedding_, self.embedding_std_ = fitted.embedding, fitted.embedding_std
+        self.likelihood_, self.likelihood_reason_ = fitted.likelihood, fitted.about.likelihood_reason
+        self.n_iter_, self.convergence_ = fitted.n_iter, fitted.convergence
+        self.diagnostics_ = list(fitted.diagnostics)
+        self.n_features_in_ = fitted.about.values.shape[1]
+        if fitted.about.columns is not None:
+            self.feature_names_in_ = np.asarray(fitted.about.columns, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _columns(self) -> np.ndarray | None:
-        return getattr(self, "feature_names_in_", None)
+    def _warn(self) -> None:
+        """Say so when the fit should not be relied on."""
+        if self.fitted_.advice:
+            warnings.warn(self.fitted_.advice, ConvergenceWarning, stacklevel=3)
 
-    def _rows_of(self, Y: Any, offset: Any, trials: Any, layer: str | None) -> Data:
+    def _fit(self) -> Fitted:
+        check_is_fitted(self)
+        return self.fitted_
+
+    def _family(self, values: np.ndarray) -> tuple[likelihoods.Likelihood, str]:
+        """The family as given, or looked for; one that was named takes the form that is fastest for the table."""
+        if not isinstance(self.likelihood, str):
+            return likelihoods.get(self.likelihood), "as given"
+        observed = ~np.isnan(values)
+        if self.likelihood != "auto":
+            return likelihoods.get(self.likelihood).suited_to(observed), "as given"
+        family, reason = likelihoods.choose(values, observed)
+        logger.info('likelihood="auto" chose %s: %s', family.name, reason)
+        return family.suited_to(observed), reason
+
+    def _read(self, Y: Any, offset: Any, trials: Any, layer: str | None) -> rows.Rows:
         """Rows to be placed, checked against the fit."""
-        reading = tables.read(Y, layer)
-        checks.check_columns(reading, self.n_features_in_, self._columns(), type(self).__name__)
-        family = self.likelihood_ if trials is None else likelihoods.Binomial(trials=trials)
-        if self.exposure is not None:
-            checks.check_rows(reading.values, family, None)
-            offset = self._log_totals(offset, reading.values, self._values)
-        return checks.to_device(checks.check_rows(reading.values, family, offset), "float64")
-
-    def _log_totals(self, offset: Any, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-        """Offsets for ``exposure="total"``."""
-        if offset is not None:
-            raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
-        half_a_count = 0.5 / len(fitted)  # new rows may have counts in columns that had none
-        return checks.log_totals(values, np.nanmean(fitted, axis=0) + half_a_count)
-
-    def _data(self) -> Data:
-        table = checks.check_table(self._values, self.likelihood_, None, self._offset, self.n_components)
-        return checks.to_device(table, "float64")
-
-    def _trials(self, n: int, trials: Any) -> jax.Array | None:
-        """Trials per cell for n rows, of a binomial family."""
-        family = self.likelihood_
-        if isinstance(family, likelihoods.Multinomial) or not isinstance(family, likelihoods.Binomial):
-            return None
-        family = family if trials is None else likelihoods.Binomial(trials=trials)
-        shape = n, self.n_features_in_
-        return jnp.asarray(family.encode(np.zeros(shape), np.ones(shape, bool))[2])
-
-    def _predict(self, Y: Any, bounds: list[float], offset: Any, trials: Any, layer: str | None) -> Any:
-        """Means of all cells given the observed ones of their rows, and quantiles if asked for."""
-        values = tables.read(Y, layer).values
-        model, members, key = self.draws_.model, self._members, jax.random.key(self._seed)
-
-        def of_block(placed, data, values):
-            mean = np.asarray(prediction.expected(placed, data, members, model))
-            totals = np.zeros(len(mean))
-            if self._totals is not None:
-                totals = self.likelihood_.implied_totals(np.asarray(values), mean)
-                mean = mean * totals[:, None]
-            if not bounds:
-                return (mean,)
-            drawn = prediction.replicates(key, placed, data, jnp.asarray(np.round(totals)), members, model)
-            return mean, *np.quantile(np.asarray(drawn), bounds, axis=0, method="inverted_cdf")
-
-        with jax.enable_x64(True):
-            return self._by_block(of_block, self._rows_of(Y, offset, trials, layer), values)
-
-    def _moments(self, data: Data) -> prediction.Moments:
-        return self._by_block(lambda placed, _: prediction.moments(placed), data)
-
-    def _by_block(self, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:
-        """A function of where a block of rows lies, and of the block, applied to all of them."""
-        parts, n_done = [], 0
-        for block, n, *rest in prediction.blocks(data, *more):
-            placed = prediction.place(block, self._members, self.draws_.model)
-            impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
-            if impossible.any():
-                row = n_done + int(impossible.argmax())
-                raise ValueError(
-                    f"row {row} is impossible under the fit wherever it is put: look at its cells and offset"
-                )
-            parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
-            n_done += n
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
+        return rows.read(self._fit(), Y, offset=offset, trials=trials, layer=layer, asked_by=type(self).__name__)
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_components
+        return self.embedding_.shape[1]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -598,12 +477,23 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def load(path: str | PathLike) -> RFLVM:
+def load(path: str | PathLike, *, likelihood: type[likelihoods.Likelihood] | None = None) -> RFLVM:
     """Read a model that ``RFLVM.save`` wrote. Nothing in the file is ever executed.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    likelihood : subclass of Likelihood, optional
+        The family, for a model that was fitted with one that is not of this library: a file has its name and
+        parameters only.
 
     Raises
     ------
     FileError
         When the file is damaged, or of a version that this library does not know.
     """
-    return saved.load(path, RFLVM)
+    fitted, params = saved.load(path, likelihood)
+    model = RFLVM(**params)
+    model._adopt(fitted)
+    return model

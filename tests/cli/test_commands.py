@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import fcntl
 import json
 import os
@@ -294,8 +295,11 @@ def test_fits_of_one_table_are_compared_by_left_out_cells(here):
 
 def test_fits_of_different_tables_are_not_compared_by_left_out_cells(here, monkeypatch):
     model = rflvm.load("run/model.npz")
-    model._values = model._values + 1
-    monkeypatch.setattr("rflvm.cli.models.load", lambda name: {"a": rflvm.load("run/model.npz"), "b": model}[name])
+    about = dataclasses.replace(model.fitted_.about, values=model.fitted_.about.values + 1)
+    model.fitted_ = dataclasses.replace(model.fitted_, about=about)
+    monkeypatch.setattr(
+        "rflvm.cli.models.load", lambda name, likelihood: {"a": rflvm.load("run/model.npz"), "b": model}[name]
+    )
     result = invoke("compare", "a", "b", code=1)
     assert "the two were fitted to different tables (30 x 6 and 30 x 6)" in result.stderr
     assert "A and B are the same run" in invoke("compare", "a", "a", code=2).stderr
@@ -314,7 +318,7 @@ def test_a_difference_beyond_the_noise_is_told():
 
 
 def test_outputs_are_checked_before_anything_is_computed(here, monkeypatch):
-    monkeypatch.setattr("rflvm.cli.models.load", lambda name: pytest.fail("the model was loaded"))
+    monkeypatch.setattr("rflvm.cli.models.load", lambda name, likelihood: pytest.fail("the model was loaded"))
     Path("there.csv").write_text("precious")
     for out, message in {
         "there.csv": "there.csv exists: give another --out, or --force to replace it",
@@ -348,8 +352,9 @@ def test_models_and_tables_that_do_not_fit_are_refused(here):
 
 def test_an_offset_that_is_forgotten_is_warned_of(here, monkeypatch):
     model = rflvm.load("run/model.npz")
-    model._offset = model._offset + 1
-    monkeypatch.setattr("rflvm.cli.models.load", lambda name: model)
+    about = dataclasses.replace(model.fitted_.about, offset=model.fitted_.about.offset + 1)
+    model.fitted_ = dataclasses.replace(model.fitted_, about=about)
+    monkeypatch.setattr("rflvm.cli.models.load", lambda name, likelihood: model)
     result = invoke("transform", "run", "new.csv", "--classes", "party", "--out", "-")
     assert "the model was fitted with an offset, and none is given (--offset)" in result.stderr
     assert result.stdout.startswith("name,x1,x2,sd1,sd2,party\nr0,")

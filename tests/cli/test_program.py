@@ -109,7 +109,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(tmp_path):
     ],
 )
 def test_errors_are_told_in_one_line(error, line, monkeypatch):
-    def fail(name):
+    def fail(name, likelihood):
         raise error
 
     monkeypatch.setattr("rflvm.cli.models.load", fail)
@@ -120,7 +120,7 @@ def test_errors_are_told_in_one_line(error, line, monkeypatch):
 
 
 def test_an_interrupt_is_130(monkeypatch):
-    def fail(name):
+    def fail(name, likelihood):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("rflvm.cli.models.load", fail)

@@ -239,7 +239,7 @@ def test_there_is_no_mask_on_the_device_when_every_cell_counts():
 
 
 def test_frames_are_tables():
-    table = checks.check_table(pd.DataFrame(COUNTS).astype("Int64"), likelihoods.Poisson(), None, None, 2)
+    table = checks.as_table(pd.DataFrame(COUNTS).astype("Int64"), likelihoods.Poisson(), None, None, 2)
     np.testing.assert_array_equal(table.Y, COUNTS)
 
 
@@ -269,7 +269,7 @@ def test_what_was_given_may_change_afterwards():
     ],
 )
 def test_columns_are_those_of_the_fit(columns, message):
-    names = np.array(["a", "b", "c"], object)
+    names = ("a", "b", "c")
     checks.check_columns(tables.read(pd.DataFrame(COUNTS, columns=names)), 3, names, "RFLVM")
     checks.check_columns(tables.read(COUNTS), 3, names, "RFLVM")
     other = tables.read(pd.DataFrame(np.ones((2, len(columns))), columns=list(columns)))

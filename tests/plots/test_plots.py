@@ -122,7 +122,7 @@ def test_an_ellipse_holds_the_draws_it_should():
     model = small_models.poisson()
     ax = plots.latent(model, n_ellipses=7, level=0.9)
     assert sum(isinstance(part, EllipseCollection) for part in ax.collections) == 1
-    covariance = row_covariances(model)
+    covariance = row_covariances(model.fitted_)
     np.testing.assert_allclose(np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)), model.embedding_std_)
     away = model.draws_["X"][0] - model.embedding_
     squares = np.einsum("snd,nde,sne->sn", away, np.linalg.inv(covariance), away)

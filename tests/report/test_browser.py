@@ -16,7 +16,7 @@ from scipy import optimize, stats
 
 import small_models
 from rflvm import RFLVM
-from rflvm.fitted.summaries import usual_trials
+from rflvm.fitted.summaries import typical_trials
 from rflvm.report import page, write_report
 
 selenium = pytest.importorskip("selenium", reason="the explorer is tested with selenium: pip install 'rflvm[test]'")
@@ -304,7 +304,7 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
         "return [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].filter((v, i) => i % 4 === 0)",
         name,
     )
-    Y = small_models.poisson()._values
+    Y = small_models.poisson().fitted_.about.values
     grey = lambda values: np.clip(np.round(255 * np.asarray(values) / np.nanmax(Y)), 0, 255)  # noqa: E731
     np.testing.assert_allclose(pixels("image-a"), grey(Y[7]), atol=1)
     np.testing.assert_allclose(pixels("image-mean"), grey(shown["mean"]), atol=1)
@@ -330,7 +330,7 @@ def test_columns_in_order_are_a_curve(curve):
     assert len(mean) == small_models.J
     np.testing.assert_allclose(np.delete(mean[:, 0], 1), seen[:, 0])  # a gap, and one scale from left to right
     assert np.ptp(np.diff(mean[:, 0])) < 0.3
-    slope, start = np.polyfit(np.delete(model._values[0], 1), seen[:, 1], 1)
+    slope, start = np.polyfit(np.delete(model.fitted_.about.values[0], 1), seen[:, 1], 1)
     np.testing.assert_allclose(mean[:, 1], start + slope * np.array(shown["mean"]), atol=0.3)
     band = drawn("band").reshape(2, small_models.J, 2)
     assert (band[0, :, 1] <= band[1, ::-1, 1]).all()
@@ -351,7 +351,7 @@ def test_a_column_of_the_curve_is_read_by_pointer_and_keyboard(curve):
     assert text().endswith(", observed missing")
     curve("curve").send_keys(Keys.END, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
     ends = curve.run("return rflvm.decode(arguments[0], 0, [18])", shown["x"])["interval"][0]
-    expected, observed = shown["mean"][18], model._values[0, 18]
+    expected, observed = shown["mean"][18], model.fitted_.about.values[0, 18]
     assert text() == (f"gene 18: model {expected:.3g}, 90 % interval {ends[0]} to {ends[1]}, observed {observed:g}")
     assert curve("curve").get_attribute("aria-valuetext") == text()
     assert curve("curve").get_attribute("aria-valuenow") == "19"
@@ -360,7 +360,7 @@ def test_a_column_of_the_curve_is_read_by_pointer_and_keyboard(curve):
     assert curve("reading-name").text == "gene 19"
     curve("join").click()
     curve.click(20)
-    assert curve("reading").text.endswith(f", second row {model._values[20, 19]:g}")
+    assert curve("reading").text.endswith(f", second row {model.fitted_.about.values[20, 19]:g}")
     assert curve("key-b").is_displayed()
 
 
@@ -392,8 +392,11 @@ def test_of_three_dimensions_two_are_chosen(driver, folder):
     shown = opened.settle()
     assert (shown["mode"], shown["a"]) == ("free", 2)
     assert shown["x"][1] == model.embedding_[2, 1]
-    assert model._totals is not None
-    close(shown["mean"], model.inverse_transform([shown["x"]]) * model._totals[2] / np.nanmean(model._totals))
+    assert model.fitted_.totals is not None
+    close(
+        shown["mean"],
+        model.inverse_transform([shown["x"]]) * model.fitted_.totals[2] / np.nanmean(model.fitted_.totals),
+    )
     Select(opened("axis-x")).select_by_value("2")
     assert opened.run("return document.getElementById('axis-y').value") == "0"  # they change places
     assert opened.problems() == []
@@ -420,18 +423,18 @@ def test_the_browser_agrees_with_the_library(driver, folder, name):
     model = small_models.poisson() if name == "poisson" else small_models.small(name)
     opened = Page(driver, folder / ("bars.html" if name == "poisson" else f"{name}.html"))
     rng = np.random.default_rng(0)
-    usual = usual_trials(model)
+    usual = typical_trials(model.fitted_)
     J = model.n_features_in_
     for row in (-1, 3, 5, 8):
         x = rng.normal(size=model.n_components)
         offset, trials, total = None, usual, None
         if row >= 0:
-            offset = model._offset[row : row + 1]
+            offset = model.fitted_.about.offset[row : row + 1]
             trials = None if usual is None else model.likelihood_.trials[row]  # pyright: ignore[reportAttributeAccessIssue]
         expected = model.inverse_transform([x], offset=offset, trials=trials)[0]
-        if model._totals is not None:
-            total = np.nanmean(model._totals) if row < 0 else model._totals[row]
-            expected *= total / np.nanmean(model._totals)
+        if model.fitted_.totals is not None:
+            total = np.nanmean(model.fitted_.totals) if row < 0 else model.fitted_.totals[row]
+            expected *= total / np.nanmean(model.fitted_.totals)
         found = opened.run("return rflvm.decode(...arguments)", x.tolist(), row, list(range(J)))
         close(found["mean"], expected)
         for j in range(J):
@@ -447,7 +450,7 @@ def test_the_browser_agrees_with_the_library(driver, folder, name):
 
 def mixture(model: RFLVM, x: np.ndarray, j: int, offset: float, trials: Any, total: Any) -> Callable[[float], float]:
     """P(y_j <= y | x), the mean over members of the family's distribution function."""
-    members, name = model._members, model.likelihood_.name
+    members, name = model.fitted_.members, model.likelihood_.name
     angles = members.W @ x
     H = angles.shape[1]
     phi = np.concatenate([np.cos(angles), np.sin(angles), np.full((len(angles), 1), np.sqrt(H))], axis=1) / np.sqrt(H)

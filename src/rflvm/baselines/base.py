@@ -34,7 +34,7 @@ class Baseline(BaseEstimator, ABC):
         """Fit the method to a table (N, J) of any kind that ``RFLVM`` takes; ``y`` is ignored. Returns itself."""
         D = checks.check_integer("n_components", self.n_components, 1)
         seed = checks.check_seed(self.random_state)
-        values, observed, _, _ = checks.check_table(Y, self._family(), None, None, D)
+        values, observed, _, _ = checks.check_table(tables.read(Y).values, self._family(), None, None, D)
         self._refuse_gaps(observed)
         self.n_features_in_ = values.shape[1]
         self.embedding_ = self._embed(values, observed, seed)

@@ -9,6 +9,7 @@ import click
 from ..files.npz import FileError
 from . import messages
 from .columns import Wanted
+from .families import family_option
 from .options import table_options
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ class Score(NamedTuple):
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @click.argument("table", metavar="[HELD-OUT]", required=False)
+@family_option
 @table_options
-def command(a: str, b: str, table: str | None, wanted: Wanted) -> None:
+def command(a: str, b: str, table: str | None, wanted: Wanted, likelihood: Any) -> None:
     """Compare the fits A and B (folders of runs or model.npz files).
 
     By the log predictive density of the rows of HELD-OUT, a table of rows that neither has seen; or, without one, of
@@ -45,10 +47,10 @@ def command(a: str, b: str, table: str | None, wanted: Wanted) -> None:
     """
     from . import models
 
-    fits = {name: models.load(name) for name in (a, b)}
+    fits = {name: models.load(name, likelihood) for name in (a, b)}
     if len(fits) < 2:
         raise click.UsageError(f"A and B are the same run ({a})", click.get_current_context())
-    if len({fit.likelihood_.name == "multinomial" for fit in fits.values()}) > 1:
+    if len({fit.likelihood_.row_totals for fit in fits.values()}) > 1:
         raise FileError("a multinomial fit takes the totals of rows as given: compare it with another multinomial one")
     with messages.hearing():
         if table is None:
@@ -74,7 +76,7 @@ def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted, tell: bool) -> np.nda
 def _left_out_cells(fits: dict[str, RFLVM]) -> list[Score]:
     import numpy as np
 
-    first, second = (fit._values for fit in fits.values())
+    first, second = (fit.fitted_.about.values for fit in fits.values())
     if not np.array_equal(first, second, equal_nan=True):
         raise FileError(
             f"the two were fitted to different tables ({_shape(first)} and {_shape(second)}), of which left-out cells "

@@ -16,6 +16,7 @@ from ..files.npz import FileError
 from ..sampling import progress
 from . import messages
 from .columns import Wanted
+from .families import NAMES, Family
 from .folder import Folder
 from .options import table_options
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from .table import FileTable
 
 FILES = ("model.npz", "latent.csv", "posterior.nc", "report.html", "log.json")
-LIKELIHOODS = ("auto", "gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
 UNEQUAL = 10  # times the counts: worth a word
 SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
 
@@ -55,9 +55,9 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--likelihood",
     metavar="NAME",
     default="auto",
-    type=click.Choice(LIKELIHOODS),
-    help="The kind of data: " + ", ".join(LIKELIHOODS[1:]) + "; or auto, which looks at the cells and says "
-    "what it chose.",
+    type=Family(),
+    help="The kind of data: " + ", ".join(NAMES) + "; auto, which looks at the cells and says what it chose; or "
+    "MODULE:CLASS, a family of your own.",
 )
 @click.option(
     "--exposure",
@@ -220,12 +220,14 @@ def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) 
         )
 
 
-def _unequal_rows(table: FileTable, likelihood: str) -> list[str]:
+def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
     """Counts of which some rows have far more than others: X would show how much, before it shows of what."""
     import numpy as np
 
+    from .. import likelihoods
+
     counts = table.values[~np.isnan(table.values)]
-    if table.offset is not None or likelihood not in ("auto", "poisson", "negative_binomial"):
+    if table.offset is not None or not (likelihood == "auto" or likelihoods.get(likelihood).log_link):
         return []
     if (counts < 0).any() or (counts != np.floor(counts)).any() or counts.max() < 2:
         return []
@@ -312,7 +314,11 @@ def _log(
             "classes": list(table.classes),
             "notes": table.notes,
         },
-        "settings": {name: value for name, value in model.get_params().items() if name not in ("prior", "progress")},
+        "settings": {
+            name: getattr(value, "name", value)  # a family by its name
+            for name, value in model.get_params().items()
+            if name not in ("prior", "progress")
+        },
         "report": form,
         "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
         "convergence": model.convergence_,
@@ -351,7 +357,7 @@ def _interrupted(folder: Folder, model: RFLVM | None) -> NoReturn:
 
 
 def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
-    N, J = model._values.shape
+    N, J = model.fitted_.about.values.shape
     click.echo(f"{N} rows x {J} columns, {model.likelihood_.name} ({model.likelihood_reason_})")
     run = model.draws_.run
     n_chains = len(model.draws_["X"])

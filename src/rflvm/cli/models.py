@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..files.npz import FileError
 
@@ -11,13 +11,20 @@ if TYPE_CHECKING:
     from ..estimator import RFLVM
 
 
-def load(path: str) -> RFLVM:
-    """Read a model."""
+def load(path: str, likelihood: Any = None) -> RFLVM:
+    """Read a model; ``likelihood`` is its family, if that is not of this package."""
     from ..estimator import load
+    from ..fitted.saved import UnknownFamilyError
 
     file = Path(path)
     if file.is_dir():
         if not (file / "model.npz").exists():
             raise FileError(f"{path} has no model.npz: give the folder of a run that has ended, or the path of a model")
         file = file / "model.npz"
-    return load(file)
+    try:
+        return load(file, likelihood=None if likelihood is None else type(likelihood))
+    except UnknownFamilyError as error:
+        raise FileError(
+            f"{file} was fitted with {error.family}, which is not a likelihood of rflvm: give --likelihood "
+            f"MODULE:{error.family}"
+        ) from error

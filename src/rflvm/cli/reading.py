@@ -60,6 +60,7 @@ def read_rows(path: str | Path, wanted: Wanted, model: Any, *, tell: bool = True
         )
     for text in table.notes if tell else ():
         messages.note(text)
-    if table.offset is None and model._offset.any() and model.exposure is None:
+    about = model.fitted_.about
+    if table.offset is None and about.offset.any() and about.exposure is None:
         messages.warn("the model was fitted with an offset, and none is given (--offset): it is taken to be 0")
     return table

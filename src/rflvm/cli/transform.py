@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from . import messages
 from .columns import Wanted
+from .families import family_option
 from .options import force_option, model_argument, out_option, table_options
 
 
 @click.command("transform")
 @model_argument
+@family_option
 @click.argument("table", metavar="TABLE")
 @out_option
 @table_options
 @force_option
-def command(model: str, table: str, out: str, wanted: Wanted, force: bool) -> None:
+def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, force: bool) -> None:
     """Place the rows of TABLE in the picture of MODEL.
 
     MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit; others are left out. Every row
@@ -30,7 +34,7 @@ def command(model: str, table: str, out: str, wanted: Wanted, force: bool) -> No
     from . import models, output, reading
 
     output.check(out, force)
-    fitted = models.load(model)
+    fitted = models.load(model, likelihood)
     rows = reading.read_rows(table, wanted, fitted)
     with messages.hearing():
         try:

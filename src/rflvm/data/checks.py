@@ -70,9 +70,8 @@ def check_dimensions(n_components: Any, n_features: Any) -> tuple[int, int]:
     return D, M // 2
 
 
-def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
+def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
     """Check a table for a family: shapes, finiteness, support, rows and columns with nothing in them."""
-    values = tables.read(Y).values
     N = values.shape[0]
     if N < D:
         raise ValueError(f"Y has fewer rows ({N} sample{'s' * (N > 1)}) than latent dimensions (n_components = {D})")
@@ -94,9 +93,19 @@ def check_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) 
                 f"about it; drop it"
             )
     likelihood.check(values, observed)
-    offsets = check_offset(offset, N)
     cells, counted, trials = likelihood.encode(values, observed)
-    return Table(cells, counted, offsets, trials)
+    return Table(cells, counted, check_offset(offset, N), trials)
+
+
+def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
+    """A table as an engine takes it: of any kind, read and checked here, or one that was checked before."""
+    return Y if isinstance(Y, Table) else check_table(tables.read(Y).values, likelihood, mask, offset, D)
+
+
+def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray) -> Table:
+    """A table and an offset that were checked before."""
+    cells, counted, trials = likelihood.encode(values, ~np.isnan(values))
+    return Table(cells, counted, offset, trials)
 
 
 def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
@@ -126,9 +135,20 @@ def check_exposure(exposure: Any, likelihood: Likelihood) -> None:
         )
 
 
-def log_totals(values: np.ndarray, column_means: np.ndarray) -> np.ndarray:
-    """Log of each row's total over what its observed columns have on average; zero for a row without any cell."""
+def refuse_offset(offset: Any) -> None:
+    """With ``exposure="total"`` the offset is that of ``log_totals``."""
+    if offset is not None:
+        raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
+
+
+def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
+    """Log of each row's total over what its observed columns have on average in the fitted table.
+
+    Zero for a row without any cell. Half a count is added to each column of the fitted table, for new rows may have
+    counts in columns that had none.
+    """
     observed = ~np.isnan(values)
+    column_means = np.nanmean(fitted, axis=0) + 0.5 / len(fitted)
     total, usual = np.nansum(values, axis=1), observed @ column_means
     empty = np.flatnonzero(observed.any(axis=1) & (total == 0))
     if empty.size:
@@ -144,14 +164,12 @@ def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    offsets = check_offset(offset, len(values))
-    cells, counted, trials = likelihood.encode(values, observed)
-    return Table(cells, counted, offsets, trials)
+    return encode_table(values, likelihood, check_offset(offset, len(values)))
 
 
-def check_columns(reading: tables.Reading, J: int, names: np.ndarray | None, estimator: str) -> None:
+def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:
     """Raise unless the columns are those of the fit, in their order; the words are scikit-learn's."""
-    if names is not None and reading.columns is not None and tuple(names) != reading.columns:
+    if names is not None and reading.columns is not None and names != reading.columns:
         unseen, missing = (sorted(set(a) - set(b)) for a, b in ((reading.columns, names), (names, reading.columns)))
         listed = lambda some: "".join(f"- {name}\n" for name in some[:5]) + "- ...\n" * (len(some) > 5)  # noqa: E731
         raise ValueError(

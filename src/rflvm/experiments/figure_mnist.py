@@ -40,7 +40,7 @@ def fit(method: str, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]
     X = np.asarray(model.embedding_, float)
     arrays = {"X": X}
     if method in methods.RFLVMS:
-        draws = latent_draws(model).reshape(-1, 2)
+        draws = latent_draws(model.fitted_).reshape(-1, 2)
         arrays["counts"], arrays["edges_x"], arrays["edges_y"] = np.histogram2d(*draws.T, bins=N_BINS)
     return {"method": method, "accuracy": knn_accuracy(X, images.target).mean}, arrays
 

@@ -18,6 +18,8 @@ from ..model.draws import Draws
 from ..model.features import features
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
+from ..numerics.convergence import ess
+from .fit import Fitted
 
 DIMENSIONS = {
     "X": ("row", "latent"),
@@ -25,16 +27,12 @@ DIMENSIONS = {
     "z": ("frequency",),
     "mu": ("component", "latent"),
     "Sigma": ("component", "latent", "latent_"),
-    "r": ("predictor",),
-    "sigma2": ("predictor",),
 }
-
-
 CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned to fit
 
 
-def convert(draws: Draws, data: Data, rows: Any, columns: Any, predictive: Array | None) -> Any:
-    """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if a key is given.
+def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
+    """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if it is asked for.
 
     beta, of which not every draw is kept, has a group of its own, ``coefficients``; cells have those draws, or fewer.
     """
@@ -43,6 +41,9 @@ def convert(draws: Draws, data: Data, rows: Any, columns: Any, predictive: Array
     except ImportError as error:
         raise ImportError("the posterior as a DataTree needs xarray: pip install 'rflvm[diagnostics]'") from error
 
+    draws, data = fitted.aligned, fitted.data()
+    rows, columns = fitted.about.rows, fitted.about.columns
+    dimensions = DIMENSIONS | fitted.likelihood.theta_dimensions
     n_chains, n_draws = draws["log_joint"].shape
     mask = np.ones(data.Y.shape, bool) if data.mask is None else np.asarray(data.mask)
     n, j = np.nonzero(mask)
@@ -56,11 +57,12 @@ def convert(draws: Draws, data: Data, rows: Any, columns: Any, predictive: Array
     kept = {"draw": some * draws.beta_thin}
 
     others = [name for name in draws.arrays if name not in ("beta", "log_joint")]
-    posterior = {name: (("chain", "draw", *DIMENSIONS.get(name, ())), draws[name]) for name in others}
+    posterior = {name: (("chain", "draw", *dimensions.get(name, ())), draws[name]) for name in others}
     beta = {"beta": (("chain", "draw", "feature", "predictor"), draws["beta"])}
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
-    densities = _cells(None, draws, data, some)[..., n, j]
+    with jax.enable_x64(True):
+        densities = _cells(None, draws, data, some)[..., n, j]
     groups = {
         "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
         "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin}),
@@ -68,10 +70,21 @@ def convert(draws: Draws, data: Data, rows: Any, columns: Any, predictive: Array
         "log_likelihood": xr.Dataset({"Y": (by_cell, densities)}, chains | kept | cell),
         "observed_data": xr.Dataset({"Y": ("cell", np.asarray(data.Y)[n, j])}, cell),
     }
-    if predictive is not None:
-        drawn = _cells(predictive, draws, data, some)[..., n, j]
+    if replicated:
+        with jax.enable_x64(True):
+            drawn = _cells(jax.random.key(fitted.about.seed), draws, data, some)[..., n, j]
         groups["posterior_predictive"] = xr.Dataset({"Y": (by_cell, drawn)}, chains | kept | cell)
     return xr.DataTree.from_dict(groups)
+
+
+def loo(fitted: Fitted) -> Any:
+    """Expected log density of a left-out cell, by Pareto-smoothed importance sampling."""
+    try:
+        from arviz_stats.loo import loo
+    except ImportError as error:
+        raise ImportError("loo needs arviz-stats: pip install 'rflvm[diagnostics]'") from error
+    log_joint = fitted.draws["log_joint"]
+    return loo(convert(fitted), var_name="Y", reff=min(ess(log_joint) / log_joint.size, 1))
 
 
 def _cells(key: Array | None, draws: Draws, data: Data, some: np.ndarray) -> np.ndarray:

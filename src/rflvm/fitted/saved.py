@@ -1,12 +1,15 @@
-"""A fitted ``RFLVM`` as one file, and back: arrays, and a header of plain JSON that says what they are.
+"""A fit as one file, and back: arrays, and a header of plain JSON that says what they are.
 
-Nothing in a file is executed: classes are looked up by name among those of this package, and all that they hold is
-numbers and text. A family made of a user's own functions cannot be written down and is refused.
+Nothing in a file is executed: families are looked up by their class name among those of this package and the one that
+the reader names, and all that they hold is numbers and text. What is read is checked: every shape must agree with the
+table and the sizes of the model, and every number must be finite. A family made of a user's own functions cannot be
+written down and is refused.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from os import PathLike
 from typing import Any
 
@@ -17,91 +20,170 @@ from .. import likelihoods
 from ..data import checks
 from ..files import npz
 from ..files.trees import arrays_of, restore
+from ..likelihoods import Likelihood
 from ..model.draws import Draws, Run
-from ..model.joint import Model, Prior
-from ..sampling import chain, sweep
-from . import prediction
+from ..model.joint import Model, Prior, state_shapes
+from ..sampling.chain import Chain, chain_shapes
+from ..sampling.sweep import Moves
 from .diagnostics import Quantity
+from .fit import About, Fitted
+from .prediction import Members
 
 KIND = "model"
+SETTINGS = ("inference", "kernel", "exposure")
+_CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {"Prior": Prior}
 
 
-_FAMILIES = {
-    family.__name__: family
-    for family in (
-        likelihoods.Bernoulli, likelihoods.Binomial, likelihoods.Gaussian, likelihoods.Multinomial,
-        likelihoods.NegativeBinomial, likelihoods.Poisson,
-    )
-}  # fmt: skip
-
-
-_PLAIN = ("likelihood_reason_", "n_iter_", "convergence_", "n_features_in_", "_seed")
-
-
-_ARRAYS = ("embedding_", "embedding_std_", "_values", "_offset")
-
-
-def save(model: Any, path: str | PathLike) -> None:
-    """Write a fitted estimator."""
-    draws = model.draws_
-    params = model.get_params(deep=False)
-    if isinstance(params["random_state"], np.random.RandomState):
-        params["random_state"] = model._seed
-    packed = {f"params.{name}": value for name, value in params.items()} | {"likelihood_": model.likelihood_}
-    packed |= {name: getattr(model, name) for name in _PLAIN}
-    packed["feature_names_in_"] = list(getattr(model, "feature_names_in_", [])) or None
-    packed["_rows"] = None if model._rows is None else [_label(row) for row in model._rows]
-    packed["diagnostics_"] = [list(quantity) for quantity in model.diagnostics_]
-    packed["run"] = None if draws.run is None else draws.run._asdict()
-    packed["draws"] = {"beta_thin": draws.beta_thin, "interrupted": draws.interrupted, "H": draws.model.H}
-    packed["theta"] = list(model._members.theta)
-    arrays = {name: getattr(model, name) for name in _ARRAYS} | {f"draws.{k}": v for k, v in draws.arrays.items()}
-    arrays |= arrays_of({"members": model._members})
+def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
+    """Write a fit and the parameters of its estimator."""
+    about, draws = fitted.about, fitted.draws
+    packed = {f"params.{name}": value for name, value in params.items()}
+    packed |= {
+        "likelihood_": fitted.likelihood,
+        "prior": fitted.model.prior,
+        "settings": {name: getattr(about, name) for name in SETTINGS},
+        "likelihood_reason_": about.likelihood_reason,
+        "n_iter_": fitted.n_iter,
+        "convergence_": fitted.convergence,
+        "_seed": about.seed,
+        "feature_names_in_": None if about.columns is None else list(about.columns),
+        "_rows": None if about.rows is None else [_label(row) for row in about.rows],
+        "diagnostics_": [list(quantity) for quantity in fitted.diagnostics],
+        "run": None if draws.run is None else draws.run._asdict(),
+        "draws": {"beta_thin": draws.beta_thin, "interrupted": draws.interrupted, "H": fitted.model.H},
+        "theta": list(fitted.members.theta),
+    }
+    arrays = {
+        "embedding_": fitted.embedding,
+        "embedding_std_": fitted.embedding_std,
+        "_values": about.values,
+        "_offset": about.offset,
+    }
+    arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
+    arrays |= arrays_of({"members": fitted.members})
     chains = zip(draws.states, draws.tuning, draws.info_sums, strict=True)
-    arrays |= arrays_of({"chains": [chain.Chain(*parts) for parts in chains]})
+    arrays |= arrays_of({"chains": [Chain(*parts) for parts in chains]})
     header = {name: _pack(name, value, arrays) for name, value in packed.items()}
     npz.write(path, {"kind": KIND, "model": header}, arrays)
 
 
-def load(path: str | PathLike, estimator: type) -> Any:
-    """Read an estimator that ``save`` wrote."""
+def load(path: str | PathLike, likelihood: type[Likelihood] | None = None) -> tuple[Fitted, dict[str, Any]]:
+    """A fit that ``save`` wrote, and the parameters of its estimator.
+
+    ``likelihood`` is the class of a family that is not of this package.
+    """
     header, arrays = npz.read(path, KIND)
+    classes = _CLASSES if likelihood is None else _CLASSES | {likelihood.__name__: likelihood}
     try:
-        return _unpacked({name: _unpack(value, arrays) for name, value in header["model"].items()}, arrays, estimator)
+        packed = {name: _unpack(value, arrays, classes) for name, value in header["model"].items()}
+        fitted = _unpacked(packed, arrays)
+        for problem in _problems(fitted):
+            raise ValueError(problem)
+    except UnknownFamilyError as error:
+        raise UnknownFamilyError(error.family, f"{path} was fitted with") from None
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise npz.FileError(f"{path} does not hold a model that this version can read: {error!r}") from error
+    return fitted, {name[7:]: value for name, value in packed.items() if name.startswith("params.")}
 
 
-def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray], estimator: type) -> Any:
-    model = estimator(**{name[7:]: value for name, value in packed.items() if name.startswith("params.")})
-    for name in (*_PLAIN, "likelihood_", "_rows"):
-        setattr(model, name, packed[name])
-    for name in _ARRAYS:
-        setattr(model, name, arrays[name])
-    if packed["feature_names_in_"] is not None:
-        model.feature_names_in_ = np.asarray(packed["feature_names_in_"], dtype=object)
-    model.diagnostics_ = [Quantity(*fields) for fields in packed["diagnostics_"]]
-    about = packed["draws"]
-    core = Model(model.likelihood_, model.n_components, about["H"], model.prior or Prior())
+class UnknownFamilyError(npz.FileError):
+    """The family of a file is neither of this package nor given."""
+
+    def __init__(self, family: str, what: str = "the file has"):
+        super().__init__(
+            f"{what} {family}, which is not a likelihood of rflvm: name its class, load(path, likelihood=...)"
+        )
+        self.family = family
+
+
+def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
+    # Version 0.1 had no settings and no prior of their own: they are the estimator's parameters.
+    settings = packed.get("settings") or {name: packed[f"params.{name}"] for name in SETTINGS}
+    prior = packed.get("prior", packed["params.prior"]) or Prior()
+    about = About(
+        values=arrays["_values"],
+        offset=arrays["_offset"],
+        rows=packed["_rows"],
+        columns=None if packed["feature_names_in_"] is None else tuple(packed["feature_names_in_"]),
+        seed=packed["_seed"],
+        likelihood_reason=packed["likelihood_reason_"],
+        **settings,
+    )
+    D = arrays["embedding_"].shape[1]
     draws = Draws(
-        model=core,
+        model=Model(packed["likelihood_"], D, packed["draws"]["H"], prior),
         arrays={name[6:]: array for name, array in arrays.items() if name.startswith("draws.")},
-        beta_thin=about["beta_thin"],
-        interrupted=about["interrupted"],
+        beta_thin=packed["draws"]["beta_thin"],
+        interrupted=packed["draws"]["interrupted"],
     )
     with jax.enable_x64(True):
+        anything: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
+        members = restore({"members": Members(**anything)}, arrays)["members"]
         if packed["run"] is not None:
             draws.run = Run(**(packed["run"] | {"moves": tuple(packed["run"]["moves"])}))
-            table = checks.check_table(model._values, core.likelihood, None, model._offset, core.D)
-            moves: Any = draws.run.moves
-            like = chain.chain_shapes(checks.to_device(table, "float64"), core, sweep.Moves(*moves))
+            data = checks.to_device(checks.encode_table(about.values, draws.model.likelihood, about.offset), "float64")
+            like = chain_shapes(data, draws.model, Moves(*draws.run.moves))  # pyright: ignore[reportArgumentType]
             chains = restore({"chains": [like] * len(draws["X"])}, arrays)["chains"]
             draws.states, draws.tuning, draws.info_sums = (list(parts) for parts in zip(*chains, strict=True))
-        anything: Any = dict.fromkeys(prediction.Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
-        like = prediction.Members(**anything)
-        model._members = jax.tree.map(np.asarray, restore({"members": like}, arrays)["members"])
-    model.draws_ = draws
-    return model
+    return Fitted(
+        about=about,
+        draws=draws,
+        members=jax.tree.map(np.asarray, members),
+        embedding=arrays["embedding_"],
+        embedding_std=arrays["embedding_std_"],
+        n_iter=packed["n_iter_"],
+        convergence=packed["convergence_"],
+        diagnostics=tuple(Quantity(*fields) for fields in packed["diagnostics_"]),
+    )
+
+
+def _problems(fitted: Fitted) -> Iterator[str]:
+    """What does not agree with the table and the sizes of the model, or is not finite."""
+    about, draws, members = fitted.about, fitted.draws, fitted.members
+    N, J = about.values.shape
+    D, H = fitted.n_components, fitted.model.H
+    if np.isinf(about.values).any():
+        yield "the table has infinite cells"
+    with jax.enable_x64(True):
+        state = state_shapes(fitted.data(), fitted.model)
+    n_predictors = state.beta.shape[1]
+    C, S = draws["log_joint"].shape
+    parts = state._asdict() | state.theta
+    kept = {name: parts[name].shape for name in parts if name not in ("beta", "theta")} | {"log_joint": ()}
+    expected: dict[str, tuple[Any, tuple[int, ...]]] = {
+        "offset": (about.offset, (N,)),
+        "embedding": (fitted.embedding, (N, D)),
+        "embedding_std": (fitted.embedding_std, (N, D)),
+        "beta": (draws["beta"], (C, -(-S // draws.beta_thin), *state.beta.shape)),
+    }
+    expected |= {name: (draws[name], (C, S, *shape)) for name, shape in kept.items()}
+    if set(draws.arrays) != {*kept, "beta"}:
+        yield f"the draws are of {', '.join(sorted(draws.arrays))}"
+    n_members, n_anchors = members.anchors.shape[:2]
+    expected |= {
+        "members.W": (members.W, (n_members, H, D)),
+        "members.beta": (members.beta, (n_members, *state.beta.shape)),
+        "members.anchors": (members.anchors, (n_members, n_anchors, D)),
+        "members.F": (members.F, (n_anchors, n_predictors)),
+        "members.points": (members.points, (n_members, members.points.shape[1], D)),
+    }
+    expected |= {
+        f"members.{name}": (members.theta[name], (n_members, *state.theta[name].shape)) for name in state.theta
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            yield f"{name} has shape {array.shape}, expected {shape}"
+        elif not np.isfinite(array).all():
+            yield f"{name} has numbers that are not finite"
+    if not ((draws["z"] >= 0) & (draws["z"] < H)).all():
+        yield f"z is not within 0 and {H - 1}"
+    if about.columns is not None and len(about.columns) != J:
+        yield f"there are {len(about.columns)} names of {J} columns"
+    if about.rows is not None and len(about.rows) != N:
+        yield f"there are {len(about.rows)} labels of {N} rows"
+    for leaf in jax.tree.leaves((draws.states, draws.tuning)):
+        if not np.isfinite(np.asarray(leaf)).all():
+            yield "a chain has numbers that are not finite"
 
 
 def _pack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -109,22 +191,23 @@ def _pack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
-    if isinstance(value, likelihoods.Likelihood) and type(value) not in _FAMILIES.values():
-        raise ValueError(
-            f"{type(value).__name__} is made of functions, which a file cannot hold: this model cannot be saved"
-        )
-    if isinstance(value, likelihoods.Likelihood | Prior):
-        fields = {f.name: _pack(f"{name}.{f.name}", getattr(value, f.name), arrays) for f in dataclasses.fields(value)}  # pyright: ignore[reportArgumentType]
-        return {"class": type(value).__name__, "fields": fields}
+    if isinstance(value, Likelihood | Prior):
+        fields = dataclasses.asdict(value) if isinstance(value, Prior) else value.parameters()
+        packed = {key: _pack(f"{name}.{key}", field, arrays) for key, field in fields.items()}
+        return {"class": type(value).__name__, "fields": packed}
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _unpack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def _unpack(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
     if isinstance(value, dict) and set(value) == {"array"}:
         return arrays[value["array"]]
     if isinstance(value, dict) and set(value) == {"class", "fields"}:
-        kind = (_FAMILIES | {"Prior": Prior})[value["class"]]
-        return kind(**{name: _unpack(field, arrays) for name, field in value["fields"].items()})
+        name, fields = value["class"], value["fields"]
+        if name not in classes:
+            raise UnknownFamilyError(name)
+        if name == "Multinomial":
+            fields = {}  # version 0.1 wrote trials, always None
+        return classes[name](**{key: _unpack(field, arrays, classes) for key, field in fields.items()})
     return value
 
 

@@ -1,5 +1,7 @@
 """Observation families. A new one is one file with a subclass of ``Likelihood`` or ``Logistic``."""
 
+from collections.abc import Callable
+
 from .auto import choose
 from .base import Likelihood, Logistic
 from .bernoulli import Bernoulli
@@ -11,6 +13,7 @@ from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
 
 __all__ = [
+    "FAMILIES",
     "Bernoulli",
     "Binomial",
     "Custom",
@@ -24,7 +27,10 @@ __all__ = [
     "get",
 ]
 
-_BY_NAME = {family.name: family for family in (Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson)}
+FAMILIES = (Bernoulli, Binomial, Gaussian, Multinomial, NegativeBinomial, Poisson)
+_BY_NAME: dict[str, Callable[[], Likelihood]] = {
+    family.name: family for family in (Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson)
+}
 
 
 def get(likelihood: str | Likelihood) -> Likelihood:

@@ -61,7 +61,7 @@ def find(
 
 
 def maximise(
-    Y: np.ndarray,
+    Y: np.ndarray | checks.Table,
     likelihood: str | likelihoods.Likelihood = "gaussian",
     *,
     n_components: int = 2,
@@ -125,7 +125,7 @@ def maximise(
     checks.check_integer("n_iterations", n_iterations, 1)
     checks.check_choice("kernel", kernel, ("learned", "rbf"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
-    table = checks.check_table(Y, family, mask, offset, D)
+    table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, prior)
     memory_maps.make()

@@ -1,10 +1,21 @@
-"""Axes to draw on: the given ones, or those of a new figure."""
+"""What every figure needs: the fit that is drawn, and axes, the given ones or those of a new figure."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils.validation import check_is_fitted
+
+from ..estimator import RFLVM
+from ..fitted.fit import Fitted
+
 SIZE = (5.6, 4.2)
+
+
+def fit_of(model: RFLVM) -> Fitted:
+    """What a fitted model has to say; an error for one that is not fitted."""
+    check_is_fitted(model)
+    return model.fitted_
 
 
 def matplotlib(what: str = "a figure") -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from .. import likelihoods
 from ..data.checks import check_choice, check_integer
 from ..estimator import RFLVM
+from ..fitted.fit import Fitted
 from ..fitted.summaries import (
     check_plane,
     column_names,
@@ -17,9 +16,8 @@ from ..fitted.summaries import (
     expected_by_member,
     find_column,
     predictors_by_member,
-    trials_per_cell,
 )
-from .axes import axes, dimension, name_dimensions
+from .axes import axes, dimension, fit_of, name_dimensions
 from .colours import COLOURS
 
 MARGIN = 0.08
@@ -60,27 +58,29 @@ def tuning(
     -------
     Axes
     """
-    check_is_fitted(model)
-    j = find_column(model, column)
+    fitted = fit_of(model)
+    j = find_column(fitted, column)
     check_choice("scale", scale, ("mean", "predictor"))
-    if scale == "predictor" and j >= model._members.beta.shape[2]:
-        raise ValueError(f'the last category of multinomial rows, column {j}, has no predictor: use scale="mean"')
-    name = column_names(model)[j]
+    if scale == "predictor" and j >= fitted.members.beta.shape[2]:
+        raise ValueError(
+            f'the last category of {fitted.likelihood.name} rows, column {j}, has no predictor: use scale="mean"'
+        )
+    name = column_names(fitted)[j]
     title = f"E[y | x], {_short(name)}" if scale == "mean" else f"f(x), {_short(name)}"
-    observed = model._values[:, j] if scale == "mean" else None
-    if model.n_components == 1:
-        return _curve(model, j, scale, title, observed, n_grid, axes(ax))
-    first, second = check_plane(model, dimensions)
-    points = model.embedding_[:, [first, second]]
+    observed = fitted.about.values[:, j] if scale == "mean" else None
+    if fitted.n_components == 1:
+        return _curve(fitted, j, scale, title, observed, n_grid, axes(ax))
+    first, second = check_plane(fitted, dimensions)
+    points = fitted.embedding[:, [first, second]]
     sides = [_range(points[:, d], n_grid) for d in (0, 1)]
     plane = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
-    X = np.zeros((len(plane), model.n_components))
+    X = np.zeros((len(plane), fitted.n_components))
     X[:, [first, second]] = plane
 
     def function(X: np.ndarray) -> np.ndarray:
-        return expected(model, X)[:, j] if scale == "mean" else predictors_by_member(model, X)[..., j].mean(axis=0)
+        return expected(fitted, X)[:, j] if scale == "mean" else predictors_by_member(fitted, X)[..., j].mean(axis=0)
 
-    values, at_rows = function(X).reshape(n_grid, n_grid), function(model.embedding_)
+    values, at_rows = function(X).reshape(n_grid, n_grid), function(fitted.embedding)
     levels = np.linspace(at_rows.min(), at_rows.max(), 13)
     levels = levels if levels[-1] > levels[0] else levels[0] + np.linspace(-0.5, 0.5, 13)
     ax = axes(ax)
@@ -100,13 +100,13 @@ def tuning(
     return ax
 
 
-def _curve(model: RFLVM, j: int, scale: str, title: str, observed: np.ndarray | None, n_grid: int, ax: Any) -> Any:
-    x = _range(model.embedding_[:, 0], max(n_grid, 120))
+def _curve(fitted: Fitted, j: int, scale: str, title: str, observed: np.ndarray | None, n_grid: int, ax: Any) -> Any:
+    x = _range(fitted.embedding[:, 0], max(n_grid, 120))
     by_member = expected_by_member if scale == "mean" else predictors_by_member
-    values = by_member(model, x[:, None])[..., j]
+    values = by_member(fitted, x[:, None])[..., j]
     lower, upper = np.quantile(values, [0.05, 0.95], axis=0)
     if observed is not None:
-        ax.scatter(model.embedding_[:, 0], observed, s=10, color=COLOURS[1], lw=0, alpha=0.8, label="observed")
+        ax.scatter(fitted.embedding[:, 0], observed, s=10, color=COLOURS[1], lw=0, alpha=0.8, label="observed")
     ax.fill_between(x, lower, upper, color=COLOURS[0], alpha=0.25, lw=0)
     ax.plot(x, values.mean(axis=0), color=COLOURS[0], lw=1.8, label="model")
     ax.set_xlim(x[0], x[-1])
@@ -150,13 +150,17 @@ def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_
     -------
     Axes
     """
-    check_is_fitted(model)
+    fitted = fit_of(model)
     n_cells = check_integer("n_cells", n_cells, 1)
     rng = np.random.default_rng(random_state)
-    rows = np.sort(rng.permutation(len(model._values))[:MOST_ROWS])
-    values, trials = model._values[rows], trials_per_cell(model)
+    about = fitted.about
+    rows = np.sort(rng.permutation(len(about.values))[:MOST_ROWS])
+    values, trials = about.values[rows], fitted.likelihood.trials_per_cell
     parts = model.predict_intervals(
-        values, level, offset=model._offset[rows], trials=None if trials is None else trials[rows]
+        values,
+        level,
+        offset=about.offset[rows] if about.exposure is None else None,
+        trials=None if trials is None else trials[rows],
     )
     n, j = np.nonzero(~np.isnan(values))
     some = rng.permutation(len(n))[:n_cells]
@@ -166,7 +170,7 @@ def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_
     for chosen, colour, words in ((inside, COLOURS[0], "within"), (~inside, COLOURS[4], "outside")):
         ax.vlines(mean[chosen], lower[chosen], upper[chosen], color=colour, lw=0.8, alpha=0.45)
         ax.scatter(mean[chosen], y[chosen], s=10, color=colour, lw=0, label=f"{words}: {chosen.mean():.0%}", zorder=3)
-    if not isinstance(model.likelihood_, likelihoods.Gaussian | likelihoods.Custom):
+    if fitted.likelihood.counts:
         _square_root_scale(ax, float(max(mean.max(), upper.max(), y.max())))
     ends = [max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])]
     ax.plot(ends, ends, color="0.55", lw=0.8, zorder=0)

@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import RFLVM
-from .axes import axes
+from .axes import axes, fit_of
 from .colours import COLOURS, MISSING
 
 
@@ -32,7 +31,7 @@ def trace(model: RFLVM, *, ax: Any = None) -> Any:
     """
     log_joint = _log_joint(model, "a trace")
     ax = axes(ax)
-    run = model.draws_.run
+    run = fit_of(model).draws.run
     sweeps = (1 + np.arange(log_joint.shape[1])) * (1 if run is None else run.thin)
     for chain, values in enumerate(log_joint):
         ax.plot(sweeps, values, color=COLOURS[chain % len(COLOURS)], lw=0.9, alpha=0.85, label=f"chain {chain + 1}")
@@ -82,10 +81,10 @@ def ranks(model: RFLVM, *, n_bins: int = 20, ax: Any = None) -> Any:
 
 
 def _log_joint(model: RFLVM, what: str) -> np.ndarray:
-    check_is_fitted(model)
-    if model.draws_.run is None:
+    draws = fit_of(model).draws
+    if draws.run is None:
         raise ValueError(f'{what} needs chains: this model was fitted with inference="map", fit it with "gibbs"')
-    return model.draws_["log_joint"]
+    return draws["log_joint"]
 
 
 def _legend(ax: Any, n_chains: int) -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
-from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_integer
 from ..estimator import RFLVM
-from .axes import axes
+from ..fitted.fit import Fitted
+from .axes import axes, fit_of
 from .axes import dimension as name_of
 from .colours import COLOURS
 
@@ -35,7 +35,7 @@ def kernel(model: RFLVM, *, max_lag: float = 3.0, ax: Any = None) -> Any:
     -------
     Axes
     """
-    W = _frequencies(model)
+    W = _evenly_spaced(fit_of(model), "W")
     directions = np.random.default_rng(0).standard_normal((N_DIRECTIONS, W.shape[2]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     lags = np.linspace(0, max_lag, N_LAGS)
@@ -69,18 +69,19 @@ def spectrum(model: RFLVM, *, dimension: int = 0, ax: Any = None) -> Any:
     -------
     Axes
     """
-    W = _frequencies(model)
+    fitted = fit_of(model)
+    W = _evenly_spaced(fitted, "W")
     d = check_integer("dimension", dimension, 0)
     if d >= W.shape[2]:
         raise ValueError(f"dimension must be from 0 to {W.shape[2] - 1}, got {dimension}")
     ax = axes(ax)
     both = np.concatenate([W[..., d].ravel(), -W[..., d].ravel()])
     limit = 1.15 * np.quantile(np.abs(both), 0.995) or 1.0
-    counts, edges = np.histogram(both, 41 if model.kernel == "learned" else 15, range=(-limit, limit))
+    counts, edges = np.histogram(both, 41 if fitted.about.kernel == "learned" else 15, range=(-limit, limit))
     ax.stairs(counts / len(both) / np.diff(edges), edges, fill=True, color=COLOURS[5], alpha=0.5, label="frequencies")
-    if model.kernel == "learned":
+    if fitted.about.kernel == "learned":
         grid = np.linspace(-limit, limit, 241)
-        _curve_with_band(ax, grid, _mixture(model, d, grid), "mixture")
+        _curve_with_band(ax, grid, _mixture(fitted, d, grid), "mixture")
     ax.set_xlim(-limit, limit)
     ax.set_ylim(0, None)
     ax.set_xlabel(f"frequency along {name_of(d)}")
@@ -89,22 +90,17 @@ def spectrum(model: RFLVM, *, dimension: int = 0, ax: Any = None) -> Any:
     return ax
 
 
-def _frequencies(model: RFLVM) -> np.ndarray:
-    """Aligned draws of W (S, H, D), at most MOST_DRAWS of them."""
-    check_is_fitted(model)
-    return _some(model, "W")
-
-
-def _some(model: RFLVM, name: str) -> np.ndarray:
-    draws = model._aligned()[name]
+def _evenly_spaced(fitted: Fitted, name: str) -> np.ndarray:
+    """Aligned draws of an unknown (S, ...), at most MOST_DRAWS of them, evenly spaced."""
+    draws = fitted.aligned[name]
     draws = draws.reshape(-1, *draws.shape[2:])
     return draws[:: -(-len(draws) // MOST_DRAWS)]
 
 
-def _mixture(model: RFLVM, d: int, grid: np.ndarray) -> np.ndarray:
+def _mixture(fitted: Fitted, d: int, grid: np.ndarray) -> np.ndarray:
     """Density of the mixture along a dimension for each draw, symmetric in the frequency."""
     densities = []
-    for z, mu, Sigma in zip(_some(model, "z"), _some(model, "mu"), _some(model, "Sigma"), strict=True):
+    for z, mu, Sigma in zip(*(_evenly_spaced(fitted, name) for name in ("z", "mu", "Sigma")), strict=True):
         slots, counts = np.unique(z, return_counts=True)
         centre, scale = mu[slots, d], np.sqrt(Sigma[slots, d, d])
         parts = norm.pdf(grid[:, None], centre, scale) + norm.pdf(grid[:, None], -centre, scale)

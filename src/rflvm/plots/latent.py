@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from scipy.stats import chi2
-from sklearn.utils.validation import check_is_fitted
 
 from ..data.checks import check_integer
 from ..data.tables import numeric
 from ..estimator import RFLVM
 from ..fitted.summaries import check_plane, image_shape_of, latent_draws, row_covariances
-from .axes import axes, dimension, matplotlib, name_dimensions
+from .axes import axes, dimension, fit_of, matplotlib, name_dimensions
 from .colours import COLOURS, MISSING, Colouring, of_class, read_colours
 
 
@@ -63,25 +62,25 @@ def latent(
     >>> ax = plots.latent(model, truth.t, label="place on the curve")
     >>> ax.figure.savefig("latent.png")
     """
-    check_is_fitted(model)
+    fitted = fit_of(model)
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}")
-    N = len(model.embedding_)
+    N = len(fitted.embedding)
     colouring = Colouring(np.zeros(N, int), None) if colour is None else read_colours(colour, N)
     some = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]
-    if model.n_components == 1:
+    if fitted.n_components == 1:
         ax = axes(ax)
-        points = np.column_stack([model.embedding_[:, 0], spread(N)])
-        half = np.sqrt(chi2.ppf(level, 1)) * model.embedding_std_[some, 0]
+        points = np.column_stack([fitted.embedding[:, 0], spread(N)])
+        half = np.sqrt(chi2.ppf(level, 1)) * fitted.embedding_std[some, 0]
         x, y = points[some].T
         ax.hlines(y, x - half, x + half, color=MISSING, lw=0.8, alpha=0.6, zorder=1)
         ax.set_xlabel(dimension(0))
         ax.set_yticks([])
     else:
-        first, second = check_plane(model, dimensions)
+        first, second = check_plane(fitted, dimensions)
         ax = axes(ax)
-        points = model.embedding_[:, [first, second]]
-        covariance = row_covariances(model)[some][:, [first, second]][:, :, [first, second]]
+        points = fitted.embedding[:, [first, second]]
+        covariance = row_covariances(fitted)[some][:, [first, second]][:, :, [first, second]]
         _draw_ellipses(ax, points[some], covariance, level)
         name_dimensions(ax, first, second)
     _draw_points(ax, points, colouring, label, plain=colour is None)
@@ -154,15 +153,16 @@ def density(model: RFLVM, *, dimensions: tuple[int, int] = (0, 1), n_bins: int =
     -------
     Axes
     """
-    first, second = check_plane(model, dimensions)
+    fitted = fit_of(model)
+    first, second = check_plane(fitted, dimensions)
     n_bins = check_integer("n_bins", n_bins, 1)
-    draws = latent_draws(model)[..., [first, second]]
+    draws = latent_draws(fitted)[..., [first, second]]
     counts, *edges = np.histogram2d(*draws.reshape(-1, 2).T, bins=n_bins)
     share = np.ma.masked_equal(counts.T / len(draws), 0)
     ax = axes(ax)
     mesh = ax.pcolormesh(*edges, share, cmap="viridis", rasterized=True)
-    size = float(np.clip(2000 / len(model.embedding_), 2, 10))
-    ax.scatter(*model.embedding_[:, [first, second]].T, s=size, color="white", edgecolors="black", lw=0.4)
+    size = float(np.clip(2000 / len(fitted.embedding), 2, 10))
+    ax.scatter(*fitted.embedding[:, [first, second]].T, s=size, color="white", edgecolors="black", lw=0.4)
     ax.figure.colorbar(mesh, ax=ax, label="expected rows per cell", shrink=0.85, pad=0.02)
     name_dimensions(ax, first, second)
     return ax
@@ -204,15 +204,17 @@ def images(
     -------
     Axes
     """
-    first, second = check_plane(model, dimensions)
-    height, width = image_shape_of(model, image_shape)
-    pixels = model._values if images is None else numeric("images", images, 2)
-    if pixels.shape != model._values.shape:
-        raise ValueError(f"images must have the shape of the table, {model._values.shape}, got {pixels.shape}")
+    fitted = fit_of(model)
+    first, second = check_plane(fitted, dimensions)
+    height, width = image_shape_of(fitted, image_shape)
+    table = fitted.about.values
+    pixels = table if images is None else numeric("images", images, 2)
+    if pixels.shape != table.shape:
+        raise ValueError(f"images must have the shape of the table, {table.shape}, got {pixels.shape}")
     if not 0 < size < 1:
         raise ValueError(f"size must be between 0 and 1, got {size}")
     ax = axes(ax)
-    points = model.embedding_[:, [first, second]]
+    points = fitted.embedding[:, [first, second]]
     paste(ax, points, pixels.reshape(-1, height, width), size, cmap, random_state)
     name_dimensions(ax, first, second)
     ax.set_aspect("equal", adjustable="box")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
 
-from .. import likelihoods, plots
+from .. import plots
 from ..estimator import RFLVM
 from ..plots.axes import matplotlib
 from ..plots.colours import Colouring
@@ -36,7 +36,8 @@ def draw(
     most_varying: list[int],
 ) -> list[Figure]:
     """All figures that make sense for a model."""
-    plane = model.n_components > 1
+    fitted = model.fitted_
+    plane = fitted.n_components > 1
     jobs: list[tuple[str, str, Callable[..., Any]]] = []
     for name in list(colourings)[:3] or [None]:
         jobs.append(
@@ -53,19 +54,19 @@ def draw(
         caption = "Rows as images, in random order; those that would overlap are left out."
         jobs.append(("Images at their positions", caption, lambda ax: plots.images(model, image_shape, ax=ax)))
     if image_shape is None:
-        names = titled_columns(model)
+        names = titled_columns(fitted)
         caption = "Expected value over the latent space; the rows have the colour (or height) of what was observed."
         for j in most_varying[:N_TUNING]:
             title = f"Expected value of {names[j]}"
             jobs.append((title, caption, lambda ax, j=j: plots.tuning(model, j, ax=ax)))
     caption = "Cells against their prediction given their row, with 90 % intervals. About 90 % should be within"
-    counts = not isinstance(model.likelihood_, likelihoods.Gaussian)
+    counts = fitted.likelihood.counts
     caption += "; more where counts are small, as intervals end at whole numbers." if counts else "."
     jobs.append(("Observed and predicted", caption, lambda ax: plots.predictions(model, ax=ax)))
-    if model.draws_.run is not None:
+    if fitted.draws.run is not None:
         caption = "Chains should lie on one level and show no trend."
         jobs.append(("Log joint density", caption, lambda ax: plots.trace(model, ax=ax)))
-        if len(model.draws_["log_joint"]) > 1:
+        if len(fitted.draws["log_joint"]) > 1:
             caption = "Each chain should be near the dashed line: no chain keeps to high or to low values."
             jobs.append(("Ranks of the log joint density", caption, lambda ax: plots.ranks(model, ax=ax)))
     caption = "How alike the functions are at two positions, by their distance; 90 % band over draws."

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimator import RFLVM
 from ..files import npz
 from ..fitted import diagnostics
+from ..fitted.fit import Fitted
 from ..fitted.summaries import column_names, image_shape_of, row_names
 from ..plots.colours import read_colours
 from . import payload
@@ -57,7 +58,8 @@ def write_report(
     Parameters
     ----------
     model : RFLVM
-        Fitted, with a family of this library (the browser cannot run the functions of ``likelihoods.Custom``).
+        Fitted. For a family that is not of this library the explorer interpolates means that were tabulated, and has no
+        intervals.
     path : path
         The file, which is replaced as a whole or not at all.
     row_labels : sequence of N, optional
@@ -91,21 +93,17 @@ def write_report(
     'report.html'
     """
     check_is_fitted(model)
-    if model.likelihood_.name not in payload.FAMILIES:
-        raise ValueError(
-            f"a report decodes in the browser, which cannot run the functions of a {model.likelihood_.name} "
-            "likelihood: draw the figures of rflvm.plots instead"
-        )
+    fitted = model.fitted_
     if ordered and image_shape is not None:
         raise ValueError("ordered=True draws rows as curves and image_shape as images: give one of the two")
-    N = len(model.embedding_)
-    labels = row_names(model) if row_labels is None else [str(label) for label in row_labels]
+    N = len(fitted.embedding)
+    labels = row_names(fitted) if row_labels is None else [str(label) for label in row_labels]
     if len(labels) != N:
         raise ValueError(f"row_labels must be {N} labels, one per row of the table, got {len(labels)}")
     given = {str(name): column for name, column in ({} if colours is None else colours).items()}
     colourings = {name: read_colours(column, N) for name, column in given.items()}
-    shape = None if image_shape is None else image_shape_of(model, image_shape)
-    data = payload.build(model, labels, colourings, shape, bool(ordered))
+    shape = None if image_shape is None else image_shape_of(fitted, image_shape)
+    data = payload.build(fitted, labels, colourings, shape, bool(ordered))
     pictures = draw(model, given, colourings, shape, [int(j) for j in data.order])
     style, script = _source("report.css"), _source("report.js")
     page = Template(_source("report.html")).substitute(
@@ -114,13 +112,13 @@ def write_report(
         style=style,
         script=script,
         title=escape(title or "Random feature latent variable model"),
-        facts=escape(_facts(model)),
-        verdict=_verdict(model),
-        left_out=escape(_left_out(model, data, ordered)),
+        facts=escape(_facts(fitted)),
+        verdict=_verdict(fitted),
+        left_out=escape(_left_out(fitted, data, ordered)),
         form=FORMS["image" if shape else "curve" if ordered else "bars"],
-        about_data=_definitions(_about_data(model)),
-        settings=_definitions(_settings(model)),
-        diagnostics=_diagnostics(model, say),
+        about_data=_definitions(_about_data(fitted)),
+        settings=_definitions(_settings(fitted)),
+        diagnostics=_diagnostics(fitted, say),
         figures="\n".join(_picture(picture) for picture in pictures),
         version=escape(version("rflvm")),
         header=data.header,
@@ -140,11 +138,11 @@ def _hash(source: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
 
 
-def _facts(model: RFLVM) -> str:
-    N, J = model._values.shape
+def _facts(fitted: Fitted) -> str:
+    N, J = fitted.about.values.shape
     return (
-        f"{N:,} rows x {J:,} columns · {_words(model.likelihood_.name)} · "
-        f"{model.n_components} latent dimension{'s' * (model.n_components > 1)}"
+        f"{N:,} rows x {J:,} columns · {_words(fitted.likelihood.name)} · "
+        f"{fitted.n_components} latent dimension{'s' * (fitted.n_components > 1)}"
     )
 
 
@@ -152,19 +150,15 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _advice(model: RFLVM) -> str:
-    return diagnostics.advice(model.convergence_, model.diagnostics_)
-
-
-def _verdict(model: RFLVM) -> str:
-    if _advice(model):
+def _verdict(fitted: Fitted) -> str:
+    if fitted.advice:
         return '<p class="verdict warn"><a href="#diagnostics">Read this before relying on it</a></p>'
     return '<p class="verdict good"><a href="#diagnostics">Nothing speaks against relying on this fit</a></p>'
 
 
-def _left_out(model: RFLVM, data: payload.Payload, ordered: bool) -> str:
+def _left_out(fitted: Fitted, data: payload.Payload, ordered: bool) -> str:
     parts = []
-    N, J = model._values.shape
+    N, J = fitted.about.values.shape
     if len(data.rows) < N:
         parts.append(f"{len(data.rows):,} of {N:,} rows, chosen at random")
     if len(data.columns) < J:
@@ -173,10 +167,10 @@ def _left_out(model: RFLVM, data: payload.Payload, ordered: bool) -> str:
     return f"The explorer has {' and '.join(parts)}." if parts else ""
 
 
-def _about_data(model: RFLVM) -> dict[str, str]:
-    Y = model._values
+def _about_data(fitted: Fitted) -> dict[str, str]:
+    Y = fitted.about.values
     missing = np.isnan(Y)
-    names = column_names(model)
+    names = column_names(fitted)
     low, high = np.nanmin(Y), np.nanmax(Y)
     about = {
         "Rows x columns": f"{len(Y):,} x {Y.shape[1]:,}",
@@ -186,27 +180,27 @@ def _about_data(model: RFLVM) -> dict[str, str]:
         "Zeros": f"{np.mean(Y[~missing] == 0):.1%}",
         "Columns": ", ".join(names[:6]) + (" …" if len(names) > 6 else ""),
     }
-    if model._offset.any():
-        about["Offset of rows"] = f"{model._offset.min():.3g} to {model._offset.max():.3g}"
+    if fitted.about.offset.any():
+        about["Offset of rows"] = f"{fitted.about.offset.min():.3g} to {fitted.about.offset.max():.3g}"
     return about
 
 
-def _settings(model: RFLVM) -> dict[str, str]:
+def _settings(fitted: Fitted) -> dict[str, str]:
     about = {
-        "Likelihood": f"{_words(model.likelihood_.name)} ({model.likelihood_reason_})",
-        "Latent dimensions": str(model.n_components),
-        "Random features": str(model.n_features),
-        "Kernel": model.kernel,
-        "Inference": model.inference,
-        "Seed": str(model._seed),
+        "Likelihood": f"{_words(fitted.likelihood.name)} ({fitted.about.likelihood_reason})",
+        "Latent dimensions": str(fitted.n_components),
+        "Random features": str(fitted.n_features),
+        "Kernel": fitted.about.kernel,
+        "Inference": fitted.about.inference,
+        "Seed": str(fitted.about.seed),
     }
-    run = model.draws_.run
+    run = fitted.draws.run
     if run is not None:
-        n_chains, n_draws = model.draws_["log_joint"].shape
+        n_chains, n_draws = fitted.draws["log_joint"].shape
         about["Chains"] = f"{n_chains}, with {run.n_burnin} sweeps of burn-in and {run.n_sampled} after it"
         about["Draws kept"] = f"{n_chains * n_draws} (every {run.thin}.)" if run.thin > 1 else str(n_chains * n_draws)
     else:
-        about["Iterations"] = str(model.n_iter_)
+        about["Iterations"] = str(fitted.n_iter)
     return about
 
 
@@ -214,23 +208,23 @@ def _definitions(about: dict[str, str]) -> str:
     return "\n".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in about.items())
 
 
-def _diagnostics(model: RFLVM, say: Callable[[str], str]) -> str:
-    advice = say(_advice(model))
+def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
+    advice = say(fitted.advice)
     sentence = f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."
     parts = [f'<p class="advice {"warn" if advice else "good"}">{escape(sentence)}</p>']
-    run = model.draws_.run
+    run = fitted.draws.run
     if run is None:
         parts.append(
-            f"<p>Fitted by maximisation: {model.n_iter_} iterations, ended with “{escape(model.convergence_)}”. "
+            f"<p>Fitted by maximisation: {fitted.n_iter} iterations, ended with “{escape(fitted.convergence)}”. "
             "Uncertainty comes from a Gaussian approximation around the maximum and is a first impression; "
             f"<code>{escape(say(SAMPLER))}</code> draws from the posterior itself.</p>"
         )
         return "\n".join(parts)
-    n_chains, n_draws = model.draws_["log_joint"].shape
+    n_chains, n_draws = fitted.draws["log_joint"].shape
     rows = "\n".join(
         f"<tr><th scope='row'>{escape(q.name)}</th><td>{q.rhat:.2f}</td><td>{q.ess:.0f}</td>"
         f"<td>{'good' if q.converged else 'not yet'}</td></tr>"
-        for q in model.diagnostics_
+        for q in list(fitted.diagnostics)
     )
     parts.append(
         "<div class='scroll'><table><thead><tr><th scope='col'>Quantity</th><th scope='col'>R-hat</th>"
@@ -240,7 +234,7 @@ def _diagnostics(model: RFLVM, say: Callable[[str], str]) -> str:
         f"{diagnostics.RHAT} is wanted, and {diagnostics.ESS} effective draws. The first three do not depend on how "
         "the picture is turned; if only the last is off, distances in the picture can be relied on and its orientation "
         "cannot.</p>"
-        f"<p>Acceptance of proposals: {escape(diagnostics.acceptance(model.draws_.info))}.</p>"
+        f"<p>Acceptance of proposals: {escape(diagnostics.acceptance(fitted.draws.info))}.</p>"
     )
     if n_chains == 1:
         parts.append("<p>One chain cannot show that others would end elsewhere: two or more are better.</p>")

@@ -14,18 +14,20 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
-from .. import likelihoods
-from ..estimator import RFLVM
-from ..fitted.summaries import column_names, row_covariances, trials_per_cell, usual_trials
+from ..fitted.fit import Fitted
+from ..fitted.rows import expected
+from ..fitted.summaries import column_names, predictors_by_member, row_covariances, typical_trials
 from ..plots.colours import COLOURS, Colouring
 
 MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, and of columns see ``_chosen``
 N_JUDGED = 500  # rows from which it is told which columns vary
 LARGEST = 2**31 - 1
+N_TABULATED = 129  # of a mean that the page does not know
 MISSING = 2**16 - 1  # among observed whole numbers
-FAMILIES = ("bernoulli", "binomial", "gaussian", "multinomial", "negative_binomial", "poisson")
 
 
 class Payload(NamedTuple):
@@ -39,23 +41,24 @@ class Payload(NamedTuple):
 
 
 def build(
-    model: RFLVM,
+    fitted: Fitted,
     labels: list[str],
     colourings: Mapping[str, Colouring],
     image_shape: tuple[int, int] | None,
     ordered: bool,
 ) -> Payload:
     """Everything the explorer needs of a fitted model."""
-    order, centre, spread = variation(model)
-    rows, columns = _chosen(model, order, image_shape is not None, ordered)
-    names = titled_columns(model)
-    arrays = _arrays(model, rows, columns) | {"centre": centre[columns], "spread": spread[columns]}
+    order, centre, spread = variation(fitted)
+    rows, columns = _chosen(fitted, order, image_shape is not None, ordered)
+    names = titled_columns(fitted)
+    arrays = _arrays(fitted, rows, columns) | {"centre": centre[columns], "spread": spread[columns]}
     arrays |= {f"colour{i}": colouring.values[rows].astype("<f4") for i, colouring in enumerate(colourings.values())}
     block, places = _packed(arrays)
     place_of = {int(j): place for place, j in enumerate(columns)}
     header = {
-        "family": model.likelihood_.name,
-        "dimensions": model.n_components,
+        "decoder": fitted.likelihood.decoder,
+        "counts": fitted.likelihood.counts,
+        "dimensions": fitted.n_components,
         "columns": [names[j] for j in columns],
         "rows": [labels[n] for n in rows],
         "order": [place_of[int(j)] for j in order if int(j) in place_of],
@@ -63,7 +66,7 @@ def build(
         "ordered": ordered,
         "colours": [{"name": name, "classes": colouring.names} for name, colouring in colourings.items()],
         "palette": COLOURS,
-        "total": None if model._totals is None else float(np.nanmean(model._totals)),
+        "total": None if fitted.totals is None else float(np.nanmean(fitted.totals)),
         "missing": MISSING,
         "arrays": places,
     }
@@ -76,10 +79,10 @@ def as_json(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def titled_columns(model: RFLVM) -> list[str]:
+def titled_columns(fitted: Fitted) -> list[str]:
     """Names of the columns; numbers alone would not say what they are."""
-    names = column_names(model)
-    return names if model._columns() is not None else [f"column {name}" for name in names]
+    names = column_names(fitted)
+    return names if fitted.about.columns is not None else [f"column {name}" for name in names]
 
 
 class Variation(NamedTuple):
@@ -90,14 +93,17 @@ class Variation(NamedTuple):
     spread: np.ndarray  # its standard deviation
 
 
-def variation(model: RFLVM) -> Variation:
+def variation(fitted: Fitted) -> Variation:
     """How columns vary with the position, judged from some of the rows."""
-    N = len(model.embedding_)
+    N = len(fitted.embedding)
     some = np.sort(np.random.default_rng(0).permutation(N)[:N_JUDGED])
-    trials = trials_per_cell(model)
-    Y = model._values[some]
-    E = model.inverse_transform(
-        model.embedding_[some], offset=model._offset[some], trials=None if trials is None else trials[some]
+    trials = fitted.likelihood.trials_per_cell
+    Y = fitted.about.values[some]
+    E = expected(
+        fitted,
+        fitted.embedding[some],
+        offset=fitted.about.offset[some],
+        trials=None if trials is None else trials[some],
     )
     squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -107,22 +113,22 @@ def variation(model: RFLVM) -> Variation:
     return Variation(order, centre.astype("<f8"), spread.astype("<f8"))
 
 
-def _chosen(model: RFLVM, order: np.ndarray, whole: bool, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
+def _chosen(fitted: Fitted, order: np.ndarray, whole: bool, ordered: bool) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of the explorer: the columns that vary most, or of a curve evenly spaced ones.
 
     Images and stick breaking need all columns.
     """
-    rows = np.sort(np.random.default_rng(0).permutation(len(model.embedding_))[:MOST_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(len(fitted.embedding))[:MOST_ROWS])
     J = len(order)
-    if J <= MOST_COLUMNS or whole or isinstance(model.likelihood_, likelihoods.Multinomial):
+    if J <= MOST_COLUMNS or whole or fitted.likelihood.row_totals:
         return rows, np.arange(J)
     if ordered:
         return rows, np.linspace(0, J - 1, MOST_COLUMNS).round().astype(int)
     return rows, np.sort(order[:MOST_COLUMNS])
 
 
-def _arrays(model: RFLVM, rows: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
-    members = model._members
+def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
+    members = fitted.members
     predictors = columns[columns < members.beta.shape[2]]
     beta = members.beta[..., predictors]
     # What all members share is there once: W when it is not sampled, and beta when its covariance was not kept.
@@ -131,28 +137,58 @@ def _arrays(model: RFLVM, rows: np.ndarray, columns: np.ndarray) -> dict[str, np
     beta = beta[:1] if alike else beta
     step = np.maximum(np.abs(beta[:, :-1]).max(axis=(0, 1)), np.finfo(float).tiny) / LARGEST
     arrays = {
-        "X": model.embedding_[rows].astype("<f8"),
-        "covariance": row_covariances(model)[rows].astype("<f4"),
+        "X": fitted.embedding[rows].astype("<f8"),
+        "covariance": row_covariances(fitted)[rows].astype("<f4"),
         "W": W.astype("<f8"),
         "beta": np.round(beta[:, :-1] / step).astype("<i4"),
         "step": step.astype("<f8"),
         "bias": beta[:, -1].astype("<f8"),
-        "observed": _observed(model._values[np.ix_(rows, columns)]),
-        "low": _ends(model, columns)[0].astype("<f8"),
-        "high": _ends(model, columns)[1].astype("<f8"),
+        "observed": _observed(fitted.about.values[np.ix_(rows, columns)]),
+        "low": _ends(fitted, columns)[0].astype("<f8"),
+        "high": _ends(fitted, columns)[1].astype("<f8"),
     }
-    arrays |= {name: members.theta[name][:, columns].astype("<f8") for name in ("sigma2", "r") if name in members.theta}
-    if model._offset.any():
-        arrays["offset"] = model._offset[rows].astype("<f8")
-    if model._totals is not None:
-        mean = np.nanmean(model._totals)
-        arrays["totals"] = np.where(np.isnan(model._totals), mean, model._totals)[rows].astype("<f8")
-    usual, per_cell = usual_trials(model), trials_per_cell(model)
-    if usual is not None:
-        arrays["trials"] = usual[columns].astype("<f8")
+    per_column = [name for name, value in members.theta.items() if value.ndim == 2]
+    arrays |= {name: members.theta[name][:, columns].astype("<f8") for name in per_column}
+    if fitted.about.offset.any():
+        arrays["offset"] = fitted.about.offset[rows].astype("<f8")
+    totals = fitted.totals
+    if totals is not None:
+        arrays["totals"] = np.where(np.isnan(totals), np.nanmean(totals), totals)[rows].astype("<f8")
+    typical, per_cell = typical_trials(fitted), fitted.likelihood.trials_per_cell
+    if typical is not None:
+        arrays["trials"] = typical[columns].astype("<f8")
     if per_cell is not None:
         arrays["row_trials"] = per_cell[np.ix_(rows, columns)].astype("<f8")
+    if fitted.likelihood.decoder is None:
+        arrays |= _tabulated(fitted, columns)
     return arrays
+
+
+def _tabulated(fitted: Fitted, columns: np.ndarray) -> dict[str, np.ndarray]:
+    """E[y | f] of each column at ``N_TABULATED`` values of f, under each member, or once where members agree.
+
+    For families whose mean the page does not know. The values of f are those of the rows and a quarter of their range
+    on either side; the page interpolates by cubics, whose error for a mean like e^f is below 1e-5 of it.
+    """
+    F = predictors_by_member(fitted, fitted.embedding) + fitted.about.offset[:, None]
+    low, high = F.min(axis=(0, 1)), F.max(axis=(0, 1))
+    margin = np.maximum((high - low) / 4, 0.5)
+    low, step = low - margin, (high - low + 2 * margin) / (N_TABULATED - 1)
+    grid = low + step * np.arange(N_TABULATED)[:, None]
+    trials = typical_trials(fitted)
+    with jax.enable_x64(True):
+        f = jnp.asarray(grid)
+        repeated = None if trials is None else jnp.asarray(np.broadcast_to(trials, grid.shape))
+        members = [
+            {name: jnp.asarray(value[s]) for name, value in fitted.members.theta.items()}
+            for s in range(len(fitted.members.W) if fitted.members.theta else 1)
+        ]
+        table = np.stack([np.asarray(fitted.likelihood.respond(f, theta, repeated)) for theta in members])
+    return {
+        "table": table[..., columns].astype("<f4"),
+        "table_low": low[columns].astype("<f8"),
+        "table_step": step[columns].astype("<f8"),
+    }
 
 
 def _observed(Y: np.ndarray) -> np.ndarray:
@@ -164,11 +200,11 @@ def _observed(Y: np.ndarray) -> np.ndarray:
     return Y.astype("<f4")
 
 
-def _ends(model: RFLVM, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ends(fitted: Fitted, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Between what a column is drawn: its observed range, from 0 unless it can be negative."""
-    Y = model._values[:, columns]
+    Y = fitted.about.values[:, columns]
     low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
-    if not isinstance(model.likelihood_, likelihoods.Gaussian):
+    if fitted.likelihood.counts:
         low = np.zeros_like(low)
     return low, np.where(high > low, high, low + 1)
 

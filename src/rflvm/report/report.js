@@ -39,11 +39,13 @@
     return new TYPES[about.type](buffer, about.at, about.shape.reduce((a, b) => a * b, 1));
   };
 
-  const { family, rows, columns, image, ordered } = header;
+  const { decoder, rows, columns, image, ordered } = header;
+  const intervals = decoder !== null; // means of a family that the page does not know are interpolated in a table
   const D = header.dimensions, N = rows.length, J = columns.length;
   const X = array("X"), covariance = array("covariance"), observed = array("observed");
   const W = array("W"), beta = array("beta"), step = array("step"), bias = array("bias");
   const sigma2 = array("sigma2"), r = array("r");
+  const table = array("table"), tableLow = array("table_low"), tableStep = array("table_step");
   const offset = array("offset"), totals = array("totals");
   const trials = array("trials"), rowTrials = array("row_trials");
   const low = array("low"), high = array("high"), centre = array("centre"), spread = array("spread");
@@ -161,7 +163,11 @@
 
   function respond(s, row) {
     const at = s * J;
-    if (family === "multinomial") {
+    if (decoder === null) {
+      for (let j = 0; j < J; j++) means[at + j] = interpolate(s, j, f[j]);
+      return;
+    }
+    if (decoder === "multinomial") {
       const total = totalOf(row);
       let left = 1;
       for (let j = 0; j < K; j++) {
@@ -172,11 +178,21 @@
       return;
     }
     for (let j = 0; j < J; j++) {
-      if (family === "gaussian") means[at + j] = f[j];
-      else if (family === "poisson") means[at + j] = Math.exp(f[j]);
-      else if (family === "negative_binomial") means[at + j] = r[at + j] * Math.exp(f[j]);
+      if (decoder === "gaussian") means[at + j] = f[j];
+      else if (decoder === "poisson") means[at + j] = Math.exp(f[j]);
+      else if (decoder === "negative_binomial") means[at + j] = r[at + j] * Math.exp(f[j]);
       else means[at + j] = trialsOf(row, j) * sigmoid(f[j]);
     }
+  }
+
+  // The cubic through the four tabulated means around f_j; beyond the table its ends hold.
+  function interpolate(s, j, value) {
+    const G = header.arrays.table.shape[1], one = header.arrays.table.shape[0] === 1;
+    const u = Math.min(Math.max((value - tableLow[j]) / tableStep[j], 0), G - 1);
+    const i = Math.min(Math.max(Math.floor(u) - 1, 0), G - 4), v = u - i;
+    const y = (k) => table[((one ? 0 : s) * G + i + k) * J + j];
+    return (-(v - 1) * (v - 2) * (v - 3) * y(0)) / 6 + (v * (v - 2) * (v - 3) * y(1)) / 2
+      - (v * (v - 1) * (v - 3) * y(2)) / 2 + (v * (v - 1) * (v - 2) * y(3)) / 6;
   }
 
   // P(y_j <= y) over members, at the position that was decoded last.
@@ -184,15 +200,15 @@
     let sum = 0;
     for (let s = 0; s < S; s++) {
       const mu = means[s * J + j];
-      if (family === "gaussian") sum += normalCdf((y - mu) / Math.sqrt(sigma2[s * J + j]));
+      if (decoder === "gaussian") sum += normalCdf((y - mu) / Math.sqrt(sigma2[s * J + j]));
       else if (y < 0) sum += 0;
-      else if (family === "poisson") sum += gammaTail(y + 1, mu);
-      else if (family === "negative_binomial") {
+      else if (decoder === "poisson") sum += gammaTail(y + 1, mu);
+      else if (decoder === "negative_binomial") {
         const shape = r[s * J + j];
         sum += mu > 1e9 ? gammaTail(shape, (shape * y) / mu) * -1 + 1 : betaCdf(shape / (shape + mu), shape, y + 1);
       } else {
-        const n = family === "multinomial" ? Math.round(totalOf(row)) : trialsOf(row, j);
-        sum += y >= n ? 1 : betaCdf(1 - mu / (family === "multinomial" ? totalOf(row) : n), n - y, y + 1);
+        const n = decoder === "multinomial" ? Math.round(totalOf(row)) : trialsOf(row, j);
+        sum += y >= n ? 1 : betaCdf(1 - mu / (decoder === "multinomial" ? totalOf(row) : n), n - y, y + 1);
       }
     }
     return sum / S;
@@ -205,7 +221,7 @@
     let within = 0, between = 0;
     for (let s = 0; s < S; s++) {
       const mu = means[s * J + j];
-      within += family === "negative_binomial" ? mu + (mu * mu) / r[s * J + j] : mu;
+      within += decoder === "negative_binomial" ? mu + (mu * mu) / r[s * J + j] : mu;
       between += (mu - mean[j]) ** 2;
     }
     return Math.sqrt((within + between) / S);
@@ -213,7 +229,7 @@
 
   function quantile(p, j, row) {
     if (!Number.isFinite(mean[j])) return NaN;
-    if (family === "gaussian") {
+    if (decoder === "gaussian") {
       let a = Infinity, b = -Infinity;
       for (let s = 0; s < S; s++) {
         const end = means[s * J + j] + (p < 0.5 ? -Z : Z) * Math.sqrt(sigma2[s * J + j]);
@@ -248,7 +264,7 @@
     return b;
   }
 
-  const interval = (j, row) => [quantile(0.05, j, row), quantile(0.95, j, row)];
+  const interval = (j, row) => (intervals ? [quantile(0.05, j, row), quantile(0.95, j, row)] : [NaN, NaN]);
 
   // ---------------------------------------------------------------- state
 
@@ -618,7 +634,7 @@
     for (const line of lines) {
       const j = line.j;
       line.mean.style.left = share(mean[j], j);
-      const ends = withIntervals ? interval(j, row) : null;
+      const ends = withIntervals && intervals ? interval(j, row) : null;
       line.band.hidden = !ends;
       line.number.textContent = number(mean[j]);
       line.ends.textContent = "";
@@ -674,7 +690,8 @@
       if (n < 0) return "";
       return Number.isNaN(cell(n, j)) ? `, ${name} missing` : `, ${name} ${number(cell(n, j))}`;
     };
-    return `model ${number(mean[j])}, 90 % interval ${number(a)} to ${number(b)}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
+    const between = intervals ? `, 90 % interval ${number(a)} to ${number(b)}` : "";
+    return `model ${number(mean[j])}${between}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
   }
 
   let grey = [0, 1];
@@ -738,7 +755,7 @@
     if (!$("closer").checked) { curve.scale = range([...low, ...high]); return; }
     if (!current.ends) return; // it would jump as the intervals come and go
     const seen = [state.a, state.b].filter((n) => n >= 0).flatMap((n) => columns.map((_, j) => cell(n, j)));
-    const shown = [...mean, ...current.ends[0], ...current.ends[1], ...seen, family === "gaussian" ? NaN : 0];
+    const shown = [...mean, ...current.ends[0], ...current.ends[1], ...seen, header.counts ? 0 : NaN];
     const [a, b] = range(shown.filter(Number.isFinite));
     curve.scale = [a, b > a ? b : a + 1];
   }
@@ -855,7 +872,7 @@
     if (image) {
       drawImage("image-mean", (j) => mean[j]);
       for (const id of ["image-low", "image-high"]) $(id).classList.add("stale");
-      waiting = setTimeout(findEnds, REST, row, SLICE, drawQuantiles);
+      if (intervals) waiting = setTimeout(findEnds, REST, row, SLICE, drawQuantiles);
     } else if (ordered && cost < SLOW) {
       findEnds(row, Infinity, drawCurve);
     } else if (ordered) {

@@ -44,7 +44,7 @@ _log_joint = compiled(log_joint, static_argnames="model")
 
 
 def sample(
-    Y: np.ndarray,
+    Y: np.ndarray | checks.Table,
     likelihood: str | likelihoods.Likelihood = "gaussian",
     *,
     n_components: int = 2,
@@ -145,7 +145,7 @@ def sample(
     checks.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
     checks.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
-    table = checks.check_table(Y, family, mask, offset, D)
+    table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
     model = Model(family, D, H, prior)
     if latents == "map" and is_marginal(model):
@@ -175,7 +175,7 @@ def sample(
 
 
 def continue_sampling(
-    Y: np.ndarray,
+    Y: np.ndarray | checks.Table,
     draws: Draws,
     n_samples: int,
     *,
@@ -208,7 +208,7 @@ def continue_sampling(
     if run is None:
         raise ValueError("these draws do not come from sample, so there are no chains to go on with")
     n_sweeps = run.n_sweeps + checks.check_integer("n_samples", n_samples, 1)
-    table = checks.check_table(Y, model.likelihood, mask, offset, model.D)
+    table = checks.as_table(Y, model.likelihood, mask, offset, model.D)
     if _digest(table) != run.table:
         raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
     dtype = str(draws.states[0].X.dtype)

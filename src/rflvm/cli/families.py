@@ -1,0 +1,75 @@
+"""The option ``--likelihood``: a family by its name, or one that is not of this package by its module and class."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+# Those that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
+NAMES = ("gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
+
+
+class Family(click.ParamType):
+    """A name, or MODULE:CLASS of a class derived from ``rflvm.likelihoods.Likelihood``, which is made."""
+
+    name = "NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name, or the family."""
+        if value in ("auto", *NAMES):
+            return value
+        if ":" not in value:
+            close = difflib.get_close_matches(value, ("auto", *NAMES), 1)
+            hint = f"did you mean {close[0]!r}?" if close else "or MODULE:CLASS for a family of your own"
+            self.fail(f"{value!r} is not one of auto, {', '.join(NAMES)}; {hint}", param, ctx)
+        try:
+            return imported(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def imported(path: str) -> Any:
+    """The family that MODULE:CLASS names; modules are also looked for in the current folder."""
+    module, _, name = path.partition(":")
+    try:
+        with _current_folder_importable():
+            found = getattr(importlib.import_module(module), name, None)
+    except ImportError as error:
+        raise ValueError(f"{path}: {error}") from error
+    from ..likelihoods import Likelihood
+
+    if found is None:
+        raise ValueError(f"{path}: {module} has no {name!r}")
+    if isinstance(found, type) and issubclass(found, Likelihood):
+        try:
+            found = found()
+        except TypeError as error:
+            raise ValueError(f"{path} cannot be made without parameters ({error}): name an instance of it") from error
+    if not isinstance(found, Likelihood):
+        raise ValueError(f"{path} is not a likelihood: derive it from rflvm.likelihoods.Likelihood")
+    return found
+
+
+@contextlib.contextmanager
+def _current_folder_importable() -> Iterator[None]:
+    folder = os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+family_option = click.option(
+    "--likelihood",
+    metavar="MODULE:CLASS",
+    type=Family(),
+    help="The family of MODEL, if it is not one of rflvm's.",
+)

@@ -1,0 +1,173 @@
+"""What a fit leaves behind: the one object that predictions, figures, reports, files and diagnostics read.
+
+It holds its own settings, so nothing that is done to an estimator afterwards changes what a fit says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from ..data import checks
+from ..likelihoods import Likelihood
+from ..maximum.draws import laplace_draws
+from ..maximum.result import Fit
+from ..model.draws import Draws
+from ..model.joint import Data, Model
+from . import diagnostics, prediction
+from .alignment import align
+
+N_LAPLACE_DRAWS = 64  # around a maximum: enough for 90 % intervals, few enough to keep beta of wide tables
+
+
+@dataclasses.dataclass(frozen=True)
+class About:
+    """The table that was fitted and the settings that it was fitted with.
+
+    Attributes
+    ----------
+    values : array (N, J)
+        The cells, NaN where missing.
+    offset : array (N,)
+        What was added to every linear predictor of a row, exposure included.
+    rows : sequence or None
+        Labels of the rows.
+    columns : tuple of str or None
+        Names of the columns.
+    inference, kernel, exposure : str
+        As the parameters of ``RFLVM``.
+    seed : int
+        What the random state of the fit came to.
+    likelihood_reason : str
+        Why the family was chosen.
+    """
+
+    values: Float[np.ndarray, "N J"]
+    offset: Float[np.ndarray, " N"]
+    rows: Any
+    columns: tuple[str, ...] | None
+    inference: str
+    kernel: str
+    exposure: str | None
+    seed: int
+    likelihood_reason: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit, read only. ``RFLVM.fitted_`` is one; methods, figures, reports and files are made from it alone.
+
+    Attributes
+    ----------
+    about : About
+        The table and the settings.
+    draws : Draws
+        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation).
+    members : Members
+        The draws that predictions average over.
+    embedding, embedding_std : array (N, D)
+        Posterior mean and standard deviation of the rows' positions ("map": the most probable positions).
+    n_iter : int
+        Sweeps of each chain, or iterations.
+    convergence : str
+        "converged", "not converged" or "interrupted"; for "map" also what stopped it.
+    diagnostics : tuple of Quantity
+        R-hat and effective draws; none for "map".
+    """
+
+    about: About
+    draws: Draws
+    members: prediction.Members
+    embedding: Float[np.ndarray, "N D"]
+    embedding_std: Float[np.ndarray, "N D"]
+    n_iter: int
+    convergence: str
+    diagnostics: tuple[diagnostics.Quantity, ...]
+
+    @property
+    def model(self) -> Model:
+        """Likelihood, sizes and prior."""
+        return self.draws.model
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """The family that was fitted."""
+        return self.model.likelihood
+
+    @property
+    def n_components(self) -> int:
+        """Latent dimensions D."""
+        return self.model.D
+
+    @property
+    def n_features(self) -> int:
+        """Random features M = 2H."""
+        return 2 * self.model.H
+
+    @functools.cached_property
+    def aligned(self) -> Draws:
+        """The draws, turned onto a common reference; those around a maximum are so already."""
+        return self.draws if self.draws.run is None else align(self.draws)
+
+    @property
+    def totals(self) -> np.ndarray | None:
+        """Totals of the rows of a family that models them given their total, NaN where a cell is missing."""
+        return self.likelihood.totals(self.about.values)
+
+    @property
+    def advice(self) -> str:
+        """What to do about a fit that has not converged; empty for one that has."""
+        return diagnostics.advice(self.convergence, list(self.diagnostics))
+
+    def data(self) -> Data:
+        """The table as the engines see it, on the device in double precision."""
+        with jax.enable_x64(True):
+            table = checks.encode_table(self.about.values, self.likelihood, self.about.offset)
+            return checks.to_device(table, "float64")
+
+
+def from_chains(draws: Draws, about: About) -> Fitted:
+    """What draws of chains say."""
+    aligned = align(draws)
+    assert aligned.run is not None
+    quantities = tuple(diagnostics.summary(aligned.arrays))
+    converged = all(quantity.converged for quantity in quantities)
+    fitted = Fitted(
+        about=about,
+        draws=draws,
+        members=_members(aligned, about.seed),
+        embedding=aligned["X"].mean(axis=(0, 1)),
+        embedding_std=aligned["X"].std(axis=(0, 1)),
+        n_iter=aligned.run.n_sweeps,
+        convergence="interrupted" if draws.interrupted else "converged" if converged else "not converged",
+        diagnostics=quantities,
+    )
+    fitted.__dict__["aligned"] = aligned  # what the property would compute again
+    return fitted
+
+
+def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
+    """What a maximum and draws around it say."""
+    with jax.enable_x64(True):
+        data = checks.to_device(table, "float64")
+    draws = laplace_draws(fit, data, N_LAPLACE_DRAWS, about.seed)
+    return Fitted(
+        about=about,
+        draws=draws,
+        members=_members(draws, about.seed),
+        embedding=np.asarray(fit.X, float),
+        embedding_std=np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float),
+        n_iter=len(fit.trace),
+        convergence=fit.convergence,
+        diagnostics=(),
+    )
+
+
+def _members(aligned: Draws, seed: int) -> prediction.Members:
+    with jax.enable_x64(True):
+        return jax.tree.map(np.asarray, prediction.members_of(aligned, seed))

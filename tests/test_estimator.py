@@ -425,6 +425,47 @@ def test_before_and_bad_settings():
         model.transform(np.where(np.arange(N * J).reshape(N, J) == 7, 0.5, Y))
 
 
+def test_parameters_set_after_a_fit_do_not_change_what_it_says(fitted):
+    page, rows, columns = fitted.diagnose(), fitted.transform(table()), list(fitted.get_feature_names_out())
+    before = fitted.get_params()
+    try:
+        fitted.set_params(n_components=5, kernel="rbf", n_features=50, exposure="total", likelihood="gaussian")
+        assert fitted.diagnose() == page
+        np.testing.assert_array_equal(fitted.transform(table()), rows)
+        assert list(fitted.get_feature_names_out()) == columns
+        assert fitted.inverse_transform(np.zeros((1, 2))).shape == (1, J)
+    finally:
+        fitted.set_params(**before)
+
+
+@pytest.mark.parametrize(
+    ("Y", "message"),
+    [(np.full((N, J), -1.0), "counts"), (np.ones((1, J + 1)), "fewer rows"), (np.full((N, J), "a"), "numbers")],
+    ids=["negative", "few rows", "text"],
+)
+def test_a_refit_that_is_refused_leaves_the_fit_as_it_was(fitted, Y, message):
+    rows, names = fitted.transform(table()), vars(fitted).keys()
+    with pytest.raises((TypeError, ValueError), match=message):
+        fitted.fit(pd.DataFrame(Y, columns=[f"c{j}" for j in range(Y.shape[1])]))
+    assert vars(fitted).keys() == names
+    assert fitted.n_features_in_ == J
+    np.testing.assert_array_equal(fitted.transform(table()), rows)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_table_is_read_and_checked_once(monkeypatch, engine):
+    calls = []
+    for module, name in ((rflvm.data.tables, "read"), (rflvm.data.checks, "check_table")):
+        original = getattr(module, name)
+        counted = lambda *a, name=name, original=original: calls.append(name) or original(*a)  # noqa: E731
+        monkeypatch.setattr(module, name, counted)
+    model = RFLVM(likelihood="poisson", **ENGINES[engine]).fit(table())
+    assert sorted(calls) == ["check_table", "read"]
+    calls.clear()
+    model.impute(table())
+    assert calls == ["read"]
+
+
 def test_diagnose_and_the_tree(fitted, capsys):
     page = fitted.diagnose()
     assert capsys.readouterr().out.strip() == page
@@ -436,7 +477,7 @@ def test_diagnose_and_the_tree(fitted, capsys):
     for group in ("log_likelihood", "posterior_predictive"):
         assert tree[group]["Y"].sizes["cell"] == N * J - 1
         assert np.isfinite(tree[group]["Y"]).all()
-    assert float(tree["observed_data"]["Y"].sum()) == np.nansum(fitted._values)
+    assert float(tree["observed_data"]["Y"].sum()) == np.nansum(fitted.fitted_.about.values)
     assert "posterior_predictive" not in fitted.posterior_.children
 
 

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import likelihoods
 from .data import checks, tables
+from .files.npz import FileError
 from .fitted import datatree, diagnosis, rows, saved
 from .fitted.fit import About, Fitted, from_chains, from_maximum
 from .maximum.maximise import maximise
@@ -494,6 +495,9 @@ def load(path: str | PathLike, *, likelihood: type[likelihoods.Likelihood] | Non
         When the file is damaged, or of a version that this library does not know.
     """
     fitted, params = saved.load(path, likelihood)
-    model = RFLVM(**params)
+    try:
+        model = RFLVM(**params)
+    except TypeError as error:
+        raise FileError(f"{path} does not hold a model that this version can read: {error}") from error
     model._adopt(fitted)
     return model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import rflvm
 from rflvm import RFLVM, FileError, likelihoods
 from rflvm.files import npz
+from rflvm.fitted import saved as saved_models
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -98,8 +100,8 @@ def test_damaged_files_are_refused(saved, tmp_path):
 )
 def test_a_header_that_makes_no_sense_is_refused(saved, tmp_path, change):
     """Also when its digest is right: it may have been written to do harm."""
-    header, arrays = npz.read(saved[1], saved.KIND)
-    npz.write(tmp_path / "hostile.npz", {"kind": saved.KIND, "model": header["model"] | change}, arrays)
+    header, arrays = npz.read(saved[1], saved_models.KIND)
+    npz.write(tmp_path / "hostile.npz", {"kind": saved_models.KIND, "model": header["model"] | change}, arrays)
     with pytest.raises(FileError, match=r"hostile\.npz"):
         rflvm.load(tmp_path / "hostile.npz")
 
@@ -113,3 +115,59 @@ def test_other_files_are_refused(saved, tmp_path):
         rflvm.load(tmp_path / "text.npz")
     with pytest.raises(FileNotFoundError):
         rflvm.load(tmp_path / "nothing.npz")
+
+
+def not_finite(arrays):
+    arrays["draws.beta"][0, 0, 0, 0] = np.nan
+
+
+def too_few_rows(arrays):
+    arrays["_values"] = arrays["_values"][:-1]
+
+
+def too_many_columns(arrays):
+    arrays["draws.beta"] = np.concatenate([arrays["draws.beta"]] * 2, axis=-1)
+
+
+def other_members(arrays):
+    arrays["members.W"] = arrays["members.W"][:, :, :1]
+
+
+def slots_that_are_not_there(arrays):
+    arrays["draws.z"][:] = 99
+
+
+def infinite_cells(arrays):
+    arrays["_values"][0, 0] = np.inf
+
+
+@pytest.mark.parametrize(
+    "change", [not_finite, too_few_rows, too_many_columns, other_members, slots_that_are_not_there, infinite_cells]
+)
+def test_content_that_does_not_agree_is_refused(saved, tmp_path, change):
+    """Also when every digest is right."""
+    header, arrays = npz.read(saved[1], saved_models.KIND)
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    change(arrays)
+    npz.write(tmp_path / "inconsistent.npz", {"kind": saved_models.KIND, "model": header["model"]}, arrays)
+    with pytest.raises(FileError, match=r"inconsistent\.npz does not hold a model"):
+        rflvm.load(tmp_path / "inconsistent.npz")
+
+
+OLD = Path(__file__).parents[1] / "versions" / "0.1"
+OLD_MODELS = json.loads((OLD / "models-0.1.json").read_text())
+
+
+@pytest.mark.parametrize("name", OLD_MODELS)
+def test_models_of_version_0_1_load(name):
+    model = rflvm.load(OLD / name)
+    np.testing.assert_array_equal(model.embedding_[:2], OLD_MODELS[name]["embedding"])
+    assert model.fitted_.about.inference == name.split("-")[1]
+    rows = model.fitted_.about.values[:2]
+    trials = model.likelihood_.trials_per_cell
+    found = model.transform(rows, trials=None if trials is None else trials[:2])
+    np.testing.assert_allclose(found, OLD_MODELS[name]["transform"], rtol=1e-6)
+
+
+def test_no_path_of_a_module_is_in_a_file(saved):
+    assert b"rflvm." not in saved[1].read_bytes()

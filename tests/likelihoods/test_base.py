@@ -150,3 +150,34 @@ def test_a_family_without_its_methods_says_what_is_missing():
 
     with pytest.raises(NotImplementedError, match="Empty does not define mean"):
         Empty().mean(jnp.zeros((1, 1)), {})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        likelihoods.Poisson,
+        likelihoods.Multinomial,
+        lambda: likelihoods.Gaussian(a0=2.0),
+        lambda: likelihoods.Binomial(trials=4),
+        lambda: likelihoods.Binomial(trials=np.array([[1, 2], [3, 4]])),
+        lambda: likelihoods.Custom(jnp.add),
+    ],
+)
+def test_equal_families_are_equal_and_hash_alike(make):
+    """So that a program compiled for one serves the other."""
+    assert make() == make()
+    assert hash(make()) == hash(make())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (likelihoods.Binomial(trials=4), likelihoods.Binomial(trials=5)),
+        (likelihoods.Binomial(trials=np.array([4, 4])), likelihoods.Binomial(trials=4)),
+        (likelihoods.Gaussian(), likelihoods.Gaussian(marginal=False)),
+        (likelihoods.Multinomial(), likelihoods.Poisson()),
+        (likelihoods.Custom(jnp.add), likelihoods.Custom(jnp.subtract)),
+    ],
+)
+def test_families_that_differ_are_not_equal(one, other):
+    assert one != other

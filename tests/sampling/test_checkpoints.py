@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -378,3 +379,12 @@ def test_a_killed_run_is_the_run_that_was_not(tmp_path, uninterrupted, seed):
 @pytest.mark.parametrize("seed", range(3, 23))
 def test_many_killed_runs_are_the_run_that_was_not(tmp_path, uninterrupted, seed):
     check_kills(seed, tmp_path, uninterrupted)
+
+
+def test_a_run_of_version_0_1_is_refused_by_its_version(tmp_path):
+    folder = tmp_path / "checkpoint"
+    shutil.copytree(Path(__file__).parents[1] / "versions" / "0.1" / "checkpoint-0.1", folder)
+    before = sorted((path.name, path.read_bytes()) for path in folder.iterdir())
+    with pytest.raises(FileError, match=r"another version of rflvm.*use another folder"):
+        rflvm.sample(Y, "poisson", checkpoint=folder, **RUN)
+    assert sorted((path.name, path.read_bytes()) for path in folder.iterdir()) == before

@@ -24,6 +24,7 @@ from ..model.draws import Recorder, Run
 from ..model.joint import Model
 
 SECONDS = 10.0  # between two writes, at least
+VERSION = 2  # of what a folder holds; 0.1 of rflvm wrote 1, without saying so
 
 
 Chains = list[Any]  # of ``gibbs.Chain``
@@ -76,6 +77,11 @@ class Checkpoint:
             leftover.unlink()
         if (self.folder / "header.npz").exists():
             header, _ = self._open("header.npz")
+            if header.get("version", 1) != VERSION:
+                raise npz.FileError(
+                    f"{self.folder} was written by another version of rflvm, and this one cannot go on with its run: "
+                    "use another folder"
+                )
             for name, value in self._settings.items():
                 if header["settings"].get(name) != value:
                     raise ValueError(
@@ -90,7 +96,12 @@ class Checkpoint:
         ``like`` are chains of the shapes and dtypes to expect, ``n_sweeps`` the length that the run is to have.
         """
         if self.beta_thin is None:
-            header = {"kind": "checkpoint header", "settings": self._settings, "beta_thin": recorder.beta_thin}
+            header = {
+                "kind": "checkpoint header",
+                "version": VERSION,
+                "settings": self._settings,
+                "beta_thin": recorder.beta_thin,
+            }
             npz.write(self.folder / "header.npz", header, {})
             self.beta_thin = recorder.beta_thin
         segments = sorted(self.folder.glob("segment-*.npz"))

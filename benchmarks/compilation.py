@@ -1,4 +1,4 @@
-"""What the options of ``compiling.py`` are worth: compiling the MAP engine's objective, and evaluating it.
+"""What the options of ``numerics/compilation.py`` are worth: compiling the MAP engine's objective, and evaluating it.
 
     python benchmarks/compilation.py
 

@@ -58,7 +58,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         draws from Gaussian approximations around them: for a first look, or when the table is large.
     kernel : {"learned", "rbf"}
         Learn the spectrum of the functions, or assume that they are smooth on one scale. With "map", "learned" fills
-        gaps better in wide tables and worse in narrow ones, and the pictures are alike (docs/design.md).
+        gaps better in wide tables and worse in narrow ones, and the pictures are alike (docs/design/maximum.md).
     n_samples, n_burnin : int
         Sweeps of each chain after and during burn-in ("gibbs"). Raise both when the ``ConvergenceWarning`` says so.
     n_chains : int

@@ -336,7 +336,7 @@ def test_custom_family_equals_the_built_in_one():
     np.testing.assert_allclose(ours["X"], theirs["X"], atol=1e-3)
 
 
-@pytest.mark.long  # the short suite finds the S-curve in tests/test_map.py
+@pytest.mark.long  # the short suite finds the S-curve in tests/maximum/test_maximise.py
 def test_s_curve_is_recovered():
     truth = make_s_curve(500, 100, emissions="poisson")
     draws = rflvm.sample(truth.data, "poisson", n_features=100, n_burnin=40, n_samples=40, init="pca")

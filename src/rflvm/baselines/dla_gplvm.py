@@ -138,7 +138,7 @@ def find_mode(
             decrement = jnp.sum(direction * slope, axis=0).max()
             return beta + length * direction, F + length * change, decrement, n + 1
 
-        # One after the other: see "Batched LAPACK calls" in docs/design.md.
+        # One after the other: see "Batched LAPACK calls" in docs/design/decisions.md.
         both = jax.tree.map(lambda *parts: jnp.stack(parts), sites, first_sites(table))
         (beta, other), (value, other_value) = lax.map(lambda sites: begin(sites, table), both)
         beta = jnp.where(other_value > jnp.where(jnp.isnan(value), -jnp.inf, value), other, beta)

@@ -13,7 +13,6 @@ from .negative_binomial import NegativeBinomial
 from .poisson import Poisson
 
 __all__ = [
-    "FAMILIES",
     "Bernoulli",
     "Binomial",
     "Custom",

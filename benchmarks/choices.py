@@ -1,15 +1,16 @@
-"""What the choices of the MAP engine do: the room of X in the objective, and the fixed frequencies.
+"""What the choices of the MAP engine do: the volume correction of the objective, and the fixed frequencies.
 
 S-curves (D = 2, M = 100), climbs from the true X, so that nothing depends on the search for a start. The truth is a
 lengthscale of 1 and an amplitude of 1 (Poisson) or 2 (Gaussian, where beta is measured in units of the noise). R^2 of X
 after the climb, the lengthscale and the amplitude: for N = 500, J = 100, Gaussian and Poisson emissions and three seeds
-with none, half and all of the room, and with points and draws as frequencies; for other N and J, Poisson, with half of
-the room and with the default. And the error of the kernel, root mean square over lags, for several scales.
-Writes benchmarks/results/choices.json.
+with weights 0, 1/2 and 1 in the volume correction, and with points and draws as frequencies; for other N and J,
+Poisson, with weight 1/2 and with the default. And the error of the kernel, root mean square over lags, for several
+scales. Writes benchmarks/results/choices.json.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -27,7 +28,7 @@ from rflvm.model.joint import Model
 from rflvm.numerics import linalg, quadrature
 from rflvm.numerics.affine import r2_affine
 
-STRETCHES = (0.0, 0.5, 1.0)
+WEIGHTS = (0.0, 0.5, 1.0)
 SHAPES = ((250, 100), (1000, 100), (2000, 100), (500, 50), (2000, 50), (500, 25), (500, 400))
 SCALES = (0.5, 1.0, 2.0, 4.0)
 SEEDS = range(3)
@@ -46,21 +47,23 @@ def kernel_error(W: np.ndarray, scale: float) -> float:
     return float(np.sqrt(np.mean(error**2)))
 
 
-def climb_from_truth(family: str, seed: int, N: int, J: int, stretch: float | None) -> dict[str, Any]:
+def climb_from_truth(family: str, seed: int, N: int, J: int, weight: float | None) -> dict[str, Any]:
     """Fit one S-curve from the true X."""
     truth = make_s_curve(N, J, emissions=family, seed=seed)
     model = Model(likelihoods.get(family), 2, H)
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = checks.to_device(checks.check_table(truth.data, model.likelihood, None, None, 2), "float32")
-        search = begin(seed, starts.scaled(truth.X), data, model, amplitude=True)
-        if stretch is not None:
-            search.spectrum = search.spectrum._replace(stretch=jnp.asarray(stretch, data.Y.dtype))
+        search = begin(seed, starts.scaled(truth.X), data, model, learn_amplitude=True)
+        if weight is not None:
+            spectrum = search.spectrum._replace(volume_weight=jnp.asarray(weight, data.Y.dtype))
+            search = dataclasses.replace(search, spectrum=spectrum)
         search = climb(search, data, model, 100)
         log_amplitude, log_scale = search.parameters.log_amplitude, search.parameters.log_scale
         assert log_amplitude is not None
         assert log_scale is not None
         return {
-            "family": family, "seed": seed, "N": N, "J": J, "stretch": round(float(search.spectrum.stretch), 3),
+            "family": family, "seed": seed, "N": N, "J": J,
+            "volume_weight": round(float(search.spectrum.volume_weight), 3),
             "R2": round(r2_affine(truth.X, np.asarray(search.parameters.X, float)), 4),
             "lengthscale": round(float(jnp.exp(-log_scale)), 3),
             "amplitude": round(float(jnp.exp(log_amplitude)), 3),
@@ -85,12 +88,12 @@ def main() -> None:
         write("choices", {"machine": machine(), "scales": SCALES, "kernel_error": errors, "climbs": rows})
 
     for family in ("gaussian", "poisson"):
-        for stretch in STRETCHES:
+        for weight in WEIGHTS:
             for seed in SEEDS:
-                add(family, seed, 500, 100, stretch)
+                add(family, seed, 500, 100, weight)
     for N, J in SHAPES:
-        for stretch in (0.5, None):
-            add("poisson", 0, N, J, stretch)
+        for weight in (0.5, None):
+            add("poisson", 0, N, J, weight)
     quadrature.frequencies = draws
     for family in ("gaussian", "poisson"):
         for seed in SEEDS:

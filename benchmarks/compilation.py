@@ -19,7 +19,7 @@ from rflvm import likelihoods
 from rflvm.data import checks
 from rflvm.datasets import make_s_curve
 from rflvm.maximum import starts
-from rflvm.maximum.climb import TOLERANCE
+from rflvm.maximum.climb import MODE_TOLERANCE
 from rflvm.maximum.objective import evaluate
 from rflvm.maximum.search import begin
 from rflvm.model.joint import Model
@@ -39,7 +39,7 @@ def measure(N: int, J: int, options: dict[str, Any]) -> dict[str, float]:
         search = begin(0, starts.scaled(truth.X), data, model, True)
         objective = jax.jit(inspect.unwrap(evaluate), static_argnames=("model", "tolerance"))
         jax.clear_caches()
-        tolerance = TOLERANCE["float32"]
+        tolerance = MODE_TOLERANCE["float32"]
         lowered = objective.lower(search.parameters, search.mode, search.spectrum, data, model, tolerance)
         start = time.perf_counter()
         program = lowered.compile(compiler_options=options)

@@ -30,7 +30,7 @@ from rflvm import RFLVM
 from rflvm.datasets import make_s_curve
 from rflvm.fitted import prediction
 from rflvm.fitted.rows import by_block, read
-from rflvm.maximum import starts
+from rflvm.maximum import gaps
 from rflvm.numerics.affine import r2_affine
 
 SEEDS = range(5)
@@ -65,7 +65,7 @@ def transform() -> None:
 def pca_imputation(Y: np.ndarray, hidden: np.ndarray, rank: int, counts: bool) -> np.ndarray:
     """Expectations by probabilistic PCA; a root of a count has a variance of a quarter, which its square lacks."""
     table = np.sqrt(Y) if counts else Y
-    filled = starts.completed(np.where(hidden, 0, table), ~hidden, rank)
+    filled = gaps.completed(np.where(hidden, 0, table), ~hidden, rank)
     return filled**2 + 0.25 if counts else filled
 
 

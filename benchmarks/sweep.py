@@ -22,6 +22,7 @@ from rflvm import likelihoods
 from rflvm.data import checks
 from rflvm.datasets import make_s_curve
 from rflvm.maximum import starts
+from rflvm.maximum.states import from_prior
 from rflvm.model.features import features
 from rflvm.model.joint import Model
 from rflvm.numerics import linalg
@@ -46,7 +47,7 @@ def prepare(Y: np.ndarray, family: likelihoods.Likelihood, H: int = 50):
     """Data, model, state and tuning after a short burn-in."""
     model = Model(family, D=2, H=H)
     data = checks.to_device(checks.check_table(Y, family, None, None, 2), "float64")
-    state = starts.from_prior(jax.random.key(0), starts.embed("pca", starts.stabilised(data, model), 2, 0), data, model)
+    state = from_prior(jax.random.key(0), starts.embed("pca", starts.stabilised(data, model), 2, 0), data, model)
     tuning = tunings.initial(state, data, model)
     for t in range(N_BURNIN):
         key = jax.random.fold_in(jax.random.key(1), t)

@@ -154,7 +154,7 @@ def test_interrupt_in_burnin_is_raised():
 
 def test_interrupt_at_the_start_is_raised(monkeypatch):
     """Not taken for the end of the start, after which the chains would run."""
-    find = run.find
+    find = run.find_maximum
 
     def interrupted(data, model, kernel, init, n_iterations, seed, tell, **options):
         def stop(value):
@@ -162,7 +162,7 @@ def test_interrupt_at_the_start_is_raised(monkeypatch):
 
         return find(data, model, kernel, "pca", n_iterations, seed, stop, **options)
 
-    monkeypatch.setattr(run, "find", interrupted)
+    monkeypatch.setattr(run, "find_maximum", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rflvm.sample(table(FAMILIES["gaussian"]), "gaussian", n_features=6, init="map")
 

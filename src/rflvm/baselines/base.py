@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import likelihoods
 from ..data import checks, tables
-from ..maximum import starts
+from ..maximum import gaps, starts
 
 
 class Baseline(BaseEstimator, ABC):
@@ -80,7 +80,7 @@ def start_of_X(init: Any, table: np.ndarray, observed: np.ndarray, D: int, seed:
     init = checks.check_start(init, len(table), D, tuple(starts.STARTS))
     if isinstance(init, np.ndarray):
         return init
-    whole = table if observed.all() else starts.filled(table, observed, D)
+    whole = table if observed.all() else gaps.filled(table, observed, D)
     return starts.embed(init, whole, D, seed)
 
 

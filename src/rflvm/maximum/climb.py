@@ -1,7 +1,8 @@
-"""L-BFGS from a given search, in single precision and, where that is too coarse, in double."""
+"""Ascent of the objective by L-BFGS, in single precision and, where that is too coarse, in double."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import optimize
 
+from ..model import laplace
 from ..model.features import features
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
@@ -21,99 +23,226 @@ from .search import Convergence, Search
 
 logger = logging.getLogger(__name__)
 
-SMOOTH = 0.5
+# When a climb ends. Choices without a measurement of their own; benchmarks/map.py records how the default fits end with
+# them and after how many iterations (28 of 30 S-curves converge within the default limit).
+MIN_RISE = 5e-6  # converged: the height rises by less than this share of itself ...
+PATIENCE = 5  # ... over so many iterations, not over one: after a restart the first step of L-BFGS is short
+GRADIENT_TOLERANCE = 1e-4  # converged as well: no derivative is larger; SciPy's gtol, ten times its default
+
+# When the modes of beta count as found, by the Newton decrement (about twice the log density left to gain in a column).
+# Choices without a measurement.
+MODE_TOLERANCE = {"float32": 1e-7, "float64": 1e-9}  # within an evaluation, relative to the column's log density
+MAX_DECREMENT = 0.1  # at the end of a climb: more than this would be a visible error of the height
+
+# Single precision is given up after so many evaluations in a row that did not find the modes, since each of them costs
+# as many Newton rounds as are allowed. A choice without a measurement.
+MAX_MISSES = 8
+
+# Weight of the smooth deformations in the preconditioner. A choice without a measurement.
+SMOOTH_SCALE = 0.5
+
+# Pairs of steps and gradient changes that L-BFGS keeps, twice SciPy's default: they are small beside an evaluation.
+# A choice without a measurement.
+N_CORRECTIONS = 20
+
+# Verdicts of which single precision can be the cause.
+TOO_COARSE: tuple[Convergence, ...] = ("line search failed", "modes not found")
+
+OnIteration = Callable[[float], None]  # is told the height after every iteration
 
 
-TOLERANCE = {"float32": 1e-7, "float64": 1e-9}
-
-
-PATIENCE, RISE = 5, 5e-6  # a climb ends when so many iterations raise it by less than this share of its height
-
-
-FLAT_SLOPE = 1e-4
-
-
-UNFINISHED = 0.1  # Newton decrement: log density that a column could still gain
-
-
-MISSES = 8  # evaluations in a row without the modes after which single precision is given up
-
-
-TOO_COARSE = ("line search failed", "modes not found")  # what single precision can be the reason of
+def ignore(height: float) -> None:
+    """An ``OnIteration`` that does nothing."""
 
 
 def climb(
-    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None] = lambda value: None,
-    misses_allowed: float = np.inf,
+    search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration = ignore,
+    max_misses: float = np.inf,
 ) -> Search:  # fmt: skip
     """L-BFGS from where a search is; the highest point is kept, also when interrupted.
 
-    "line search failed" means that the climb was still gaining when no higher point was found any more: the objective
-    is not as precise as its slope promises. "modes not found" is said when much is left to gain in beta, or when it was
-    not found to the tolerance in ``misses_allowed`` evaluations in a row, which ends the climb.
+    Parameters
+    ----------
+    search : Search
+        Where to start.
+    data, model
+        The table, in the precision of the search, and the model.
+    n_iterations : int
+        The largest number of iterations.
+    on_iteration : callable
+        Is called with the height after every iteration.
+    max_misses : float
+        Evaluations in a row that do not find the modes of beta after which the climb ends.
 
-    X moves by U + ``SMOOTH`` Phi A, with Phi its features at the start: that all rows bend together is as easy
-    as that each moves by itself, or the shape of the whole would be found last.
+    Returns
+    -------
+    Search
+        With the heights after each iteration added to its trace, and the verdict.
     """
-    flat, unravel = _flatten(search.parameters)
-    size, N, D = len(flat), *search.parameters.X.shape
-    Phi = SMOOTH * np.asarray(_features(search.parameters, search.spectrum), float)
-    tolerance = TOLERANCE[str(data.Y.dtype)]
-    highest, value, mode, decrement, misses = flat, -np.inf, search.mode, 0.0, 0
-    heights: list[float] = []
-    convergence: Convergence = "line search failed"
-
-    def expand(point):
-        flat = point[:size].copy()
-        flat[: N * D] += (Phi @ point[size:].reshape(-1, D)).ravel()
-        return flat
-
-    def negative(point):
-        nonlocal highest, value, mode, decrement, misses
-        flat = expand(point)
-        number, gradient, evidence = evaluate(unravel(flat), mode, search.spectrum, data, model, tolerance)
-        number, slope = float(number), _flatten(gradient)[0]
-        if not (np.isfinite(number) and np.isfinite(slope).all()):
-            return abs(value) * 10 + 1e10 if np.isfinite(value) else 1e300, np.zeros_like(point)
-        if not heights:
-            heights.append(number)
-        misses = 0 if evidence is None or evidence.arrived else misses + 1
-        if number > value:
-            highest, value = flat, number
-            if evidence is not None:
-                mode, decrement = evidence.mode, float(evidence.decrement)
-        return -number, -np.append(slope, Phi.T @ slope[: N * D].reshape(N, D))
-
-    def level():
-        return value - heights[-1 - PATIENCE :][0] < RISE * abs(value)
-
-    def after(point):
-        heights.append(value)
-        tell(value)
-        if misses >= misses_allowed or (len(heights) > PATIENCE + 1 and level()):
-            raise StopIteration
-
-    A = np.zeros(Phi.shape[1] * D)
-    start = np.append(flat, A)
-    options = {"maxiter": n_iterations, "maxcor": 20, "ftol": 0, "gtol": FLAT_SLOPE, "maxls": 20}
+    ascent = Ascent(search, data, model, on_iteration, max_misses)
+    options = {"maxiter": n_iterations, "maxcor": N_CORRECTIONS, "ftol": 0, "gtol": GRADIENT_TOLERANCE}
+    optimum = None
     try:
         minimize: Any = optimize.minimize
-        result = minimize(negative, start, jac=True, method="L-BFGS-B", callback=after, options=options)
+        optimum = minimize(
+            ascent, ascent.start, jac=True, method="L-BFGS-B", callback=ascent.after_iteration, options=options
+        )
     except KeyboardInterrupt:
-        if not heights:
+        if not ascent.heights:
             raise  # there is no point to keep yet
-        result = None
-    if not heights:
+    if not ascent.heights:
         raise NumericalError("the objective is not finite at the start; rescale the data or check for extreme values")
-    if result is None:
-        convergence = "interrupted"
-    elif decrement > UNFINISHED or misses >= misses_allowed:
-        convergence = "modes not found"
-    elif level() or np.abs(result.jac).max() <= FLAT_SLOPE:
-        convergence = "converged"
-    elif result.nit == n_iterations:
-        convergence = "iteration limit"
-    return Search(unravel(highest), mode, search.spectrum, search.trace + heights[1:], value, convergence)
+    flat_gradient = optimum is not None and np.abs(optimum.jac).max() <= GRADIENT_TOLERANCE
+    convergence = verdict(
+        interrupted=optimum is None,
+        modes_missing=ascent.decrement > MAX_DECREMENT or ascent.missed_too_often,
+        levelled=bool(flat_gradient or has_levelled(ascent.height, ascent.heights)),
+        at_limit=optimum is not None and optimum.nit == n_iterations,
+    )
+    trace = search.trace + ascent.heights[1:]
+    return Search(ascent.unravel(ascent.best), ascent.mode, search.spectrum, trace, ascent.height, convergence)
+
+
+def verdict(*, interrupted: bool, modes_missing: bool, levelled: bool, at_limit: bool) -> Convergence:
+    """Why a climb ended, the first reason that applies.
+
+    A climb that ended for no other reason was still rising when the line search found no higher point: the objective
+    is not as precise as its gradient promises.
+    """
+    if interrupted:
+        return "interrupted"
+    if modes_missing:
+        return "modes not found"
+    if levelled:
+        return "converged"
+    return "iteration limit" if at_limit else "line search failed"
+
+
+def has_levelled(height: float, heights: list[float]) -> bool:
+    """Whether the last ``PATIENCE`` iterations, or all if there were fewer, have raised the height by next to nothing.
+
+    ``heights`` begins with the height at the start.
+    """
+    return height - heights[-1 - PATIENCE :][0] < MIN_RISE * abs(height)
+
+
+class Ascent:
+    """Minus the objective as SciPy's minimiser calls it, and a record of the highest point.
+
+    Attributes
+    ----------
+    start : array (P + M D,)
+        Where the minimiser starts, in the coordinates of the preconditioner.
+    unravel : callable
+        From a vector (P,) to Parameters.
+    best : array (P,)
+        The highest point, as one vector. Updated with every evaluation that is higher.
+    height : float
+        The objective there.
+    mode : Mode or None
+        The modes of beta there, from which the next evaluation seeks its own.
+    decrement : float
+        The largest Newton decrement left there.
+    n_misses : int
+        Evaluations in a row that did not find the modes to the tolerance. Updated with every evaluation.
+    heights : list of float
+        The height at the start and after each iteration.
+    """
+
+    def __init__(self, search: Search, data: Data, model: Model, on_iteration: OnIteration, max_misses: float):
+        self._search, self._data, self._model = search, data, model
+        self._on_iteration, self._max_misses = on_iteration, max_misses
+        self._tolerance = MODE_TOLERANCE[str(data.Y.dtype)]
+        self.best, self.unravel = flatten(search.parameters)
+        self._preconditioner = Preconditioner.at(search.parameters, search.spectrum)
+        self.start = self._preconditioner.coordinates(self.best)
+        self.height = -np.inf
+        self.heights: list[float] = []
+        self.mode, self.decrement, self.n_misses = search.mode, 0.0, 0
+
+    def __call__(self, point: Float[np.ndarray, " Q"]) -> tuple[float, Float[np.ndarray, " Q"]]:
+        """Minus the objective and its gradient."""
+        flat = self._preconditioner.parameters(point)
+        value, gradient, evidence = evaluate(
+            self.unravel(flat), self.mode, self._search.spectrum, self._data, self._model, self._tolerance
+        )
+        value, gradient = float(value), flatten(gradient)[0]
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
+            return self._penalty(), np.zeros_like(point)
+        self._record(flat, value, evidence)
+        return -value, -self._preconditioner.gradient(gradient)
+
+    def after_iteration(self, point: Float[np.ndarray, " Q"]) -> None:
+        """SciPy's callback: record and report the height, and end the climb when there is no use in going on."""
+        self.heights.append(self.height)
+        self._on_iteration(self.height)
+        levelled = len(self.heights) > PATIENCE + 1 and has_levelled(self.height, self.heights)
+        if levelled or self.missed_too_often:
+            raise StopIteration
+
+    @property
+    def missed_too_often(self) -> bool:
+        """Whether the modes of beta were not found in as many evaluations in a row as are allowed."""
+        return self.n_misses >= self._max_misses
+
+    def _record(self, flat: Float[np.ndarray, " P"], value: float, evidence: laplace.Evidence | None) -> None:
+        if not self.heights:
+            self.heights.append(value)
+        self.n_misses = 0 if evidence is None or evidence.arrived else self.n_misses + 1
+        if value > self.height:
+            self.best, self.height = flat, value
+            if evidence is not None:
+                self.mode, self.decrement = evidence.mode, float(evidence.decrement)
+
+    def _penalty(self) -> float:
+        """What the minimiser is told where the objective is not finite: worse than anything that it has seen."""
+        return abs(self.height) * 10 + 1e10 if np.isfinite(self.height) else 1e300
+
+
+@dataclasses.dataclass(frozen=True)
+class Preconditioner:
+    """The change of variables X = U + ``basis`` A, with which L-BFGS moves (U, A) in place of X.
+
+    With ``basis`` the features at the start times ``SMOOTH_SCALE``, a gradient step in (U, A) is one in X that is
+    multiplied by I + basis basis': directions in which all rows bend together are as easy as those in which each row
+    moves by itself. Without them the shape of the whole would be found last.
+
+    Attributes
+    ----------
+    basis : array (N, M)
+        Smooth functions of the rows.
+    D : int
+        Latent dimensions.
+    n_parameters : int
+        P, the length of the parameters as one vector, of which X is the first N D; a point of the minimiser has M D
+        numbers more, A.
+    """
+
+    basis: Float[np.ndarray, "N M"]
+    D: int
+    n_parameters: int
+
+    @classmethod
+    def at(cls, parameters: Parameters, spectrum: Spectrum) -> Preconditioner:
+        """The preconditioner for a climb that starts here."""
+        basis = SMOOTH_SCALE * np.asarray(_features(parameters, spectrum), float)
+        n_parameters = sum(leaf.size for leaf in jax.tree.leaves(parameters))
+        return cls(basis, parameters.X.shape[1], n_parameters)
+
+    def coordinates(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
+        """The point of the minimiser that has these parameters and A = 0."""
+        return np.append(flat, np.zeros(self.basis.shape[1] * self.D))
+
+    def parameters(self, point: Float[np.ndarray, " Q"]) -> Float[np.ndarray, " P"]:
+        """The parameters at a point of the minimiser."""
+        flat, A = point[: self.n_parameters].copy(), point[self.n_parameters :].reshape(-1, self.D)
+        flat[: len(self.basis) * self.D] += (self.basis @ A).ravel()
+        return flat
+
+    def gradient(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
+        """The gradient in the minimiser's coordinates, from that in the parameters."""
+        X_gradient = flat[: len(self.basis) * self.D].reshape(-1, self.D)
+        return np.append(flat, self.basis.T @ X_gradient)
 
 
 @compiled
@@ -121,36 +250,34 @@ def _features(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "N M"]
     return features(parameters.X, frequencies(parameters, spectrum))
 
 
-def _flatten(parameters: Parameters) -> tuple[np.ndarray, Callable[[np.ndarray], Parameters]]:
-    """The parameters as one float64 vector, and the way back."""
+def flatten(parameters: Parameters) -> tuple[Float[np.ndarray, " P"], Callable[[np.ndarray], Parameters]]:
+    """The parameters as one vector in double precision, X first, and the way back."""
     leaves, tree = jax.tree.flatten(parameters)
     shapes, dtypes = [leaf.shape for leaf in leaves], [leaf.dtype for leaf in leaves]
-    cuts = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
 
     def unravel(flat):
-        parts = np.split(flat, cuts)
-        return jax.tree.unflatten(
-            tree, [jnp.asarray(p.reshape(s), d) for p, s, d in zip(parts, shapes, dtypes, strict=True)]
-        )
+        parts = zip(np.split(flat, ends), shapes, dtypes, strict=True)
+        return jax.tree.unflatten(tree, [jnp.asarray(part.reshape(shape), dtype) for part, shape, dtype in parts])
 
     return np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves]), unravel
 
 
 def climb_precisely(
-    search: Search, data: Data, model: Model, n_iterations: int, tell: Callable[[float], None]
+    search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
 ) -> tuple[Search, Data]:
-    """Climb, and go on in double precision where single precision was too coarse.
+    """Climb, and go on in double precision where single precision was too coarse; also the data in that precision.
 
     Large counts and a large amplitude make P_j so ill-conditioned that its determinant is noise, and Newton's steps are
     lost in it: each evaluation then goes to the limit of its rounds, which double precision does not need.
     """
-    before = len(search.trace)
+    n_before = len(search.trace)
     single = data.Y.dtype == jnp.float32
-    search = climb(search, data, model, n_iterations, tell, MISSES if single else np.inf)
-    left = n_iterations - (len(search.trace) - before)
-    if search.convergence in TOO_COARSE and single and left > 0:
+    search = climb(search, data, model, n_iterations, on_iteration, MAX_MISSES if single else np.inf)
+    n_left = n_iterations - (len(search.trace) - n_before)
+    if search.convergence in TOO_COARSE and single and n_left > 0:
         logger.info("%s in single precision: going on in double", search.convergence)
         data = cast(data, jnp.float64)
         parameters, mode, spectrum = cast((search.parameters, search.mode, search.spectrum), jnp.float64)
-        search = climb(Search(parameters, mode, spectrum, search.trace), data, model, left, tell)
+        search = climb(Search(parameters, mode, spectrum, search.trace), data, model, n_left, on_iteration)
     return search, data

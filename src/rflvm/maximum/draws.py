@@ -1,4 +1,4 @@
-"""Draws around a maximum: from its Gaussian approximation, and as states in which chains start."""
+"""Draws around a maximum, from its Gaussian approximation and from the posterior of beta given X."""
 
 from __future__ import annotations
 
@@ -11,50 +11,54 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ..likelihoods.base import sum_observed
-from ..model.conjugate import coefficients
 from ..model.draws import Draws
 from ..model.features import features
-from ..model.joint import Data, Model, State, log_prior_beta
+from ..model.joint import Data, Model, log_prior_beta
 from ..numerics.compilation import compiled
-from .objective import frequencies
-from .result import Fit, posterior
-from .search import Search, update_mixture
+from .result import Fit
 
-N_REFINE_WARMUP, N_REFINE, REFINE_ACCEPTANCE = 100, 5, 0.4  # Metropolis steps before and between draws of beta
+# Metropolis steps of ``refine_beta``. Choices without a measurement of their own; with them
+# tests/maximum/test_draws.py holds means and standard deviations to those of integration on a grid.
+N_WARMUP = 100  # steps before the first draw, in which the step size adapts
+N_BETWEEN = 5  # steps from one draw to the next
+TARGET_ACCEPTANCE = 0.4  # towards which the step size of a column adapts where independent draws are refused
 
 
 def laplace_draws(fit: Fit, data: Data, n_draws: int, seed: int) -> Draws:
-    """Draws around a fit: X from its Gaussian approximation, beta given the X of the fit; the rest as found.
+    """Draws around a fit: X from its Gaussian approximation, beta given the X of the fit; the rest as in the fit.
 
-    Where the factor of beta's covariance was too large to keep, beta stays at its mean.
+    Where the factor of beta's covariance was too large to keep, beta stays at its mean. ``data`` is in double
+    precision.
     """
     rng = np.random.default_rng(seed)
     N, D = fit.X.shape
     L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
     X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
-    mean = np.asarray(fit.beta, float)
-    beta = np.repeat(mean[None], n_draws, axis=0)
-    if fit.beta_factor is not None:
-        root = np.swapaxes(np.linalg.inv(np.asarray(fit.beta_factor, float)), 1, 2)
-        root = np.broadcast_to(root, (mean.shape[1], *root.shape[1:])) * np.sqrt(fit.beta_scale)[:, None, None]
-        if fit.model.likelihood.conjugate:
-            beta += np.einsum("jab,sbj->saj", root, rng.standard_normal(beta.shape), optimize=True)
-        else:
-            beta = _draw_beta(fit, root, data, n_draws, seed)
-    found = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha, "log_joint": fit.trace[-1]}
-    arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in (found | fit.theta).items()}
+    beta = _draw_beta(rng, fit, data, n_draws, seed)
+    constant = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha}
+    constant |= {"log_joint": fit.trace[-1]} | fit.theta
+    arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in constant.items()}
     arrays |= {"X": X, "beta": beta}
-    return Draws(fit.model, {name: one_chain[None] for name, one_chain in arrays.items()}, beta_thin=1)
+    return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1)
 
 
-def _draw_beta(fit: Fit, root: np.ndarray, data: Data, n_draws: int, seed: int) -> np.ndarray:
+def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, seed: int) -> Float[np.ndarray, "S M J"]:
+    """Beta given X: exactly for the conjugate Gaussian, else by Metropolis steps."""
+    mean = np.asarray(fit.beta, float)
+    repeated = np.repeat(mean[None], n_draws, axis=0)
+    if fit.beta_factor is None:
+        return repeated
+    root = np.swapaxes(np.linalg.inv(np.asarray(fit.beta_factor, float)), 1, 2)
+    root = np.broadcast_to(root, (mean.shape[1], *root.shape[1:])) * np.sqrt(fit.beta_scale)[:, None, None]
+    if fit.model.likelihood.conjugate:
+        return repeated + np.einsum("jab,sbj->saj", root, rng.standard_normal(repeated.shape), optimize=True)
     with jax.enable_x64(True):
-        double = lambda part: jnp.asarray(part, float)  # noqa: E731
-        Phi = features(double(fit.X), double(fit.W))
-        times = jnp.ones(Phi.shape[1]).at[:-1].set(fit.amplitude)
-        theta = {name: double(value) for name, value in fit.theta.items()}
+        X, W, mean, root = (jnp.asarray(part, float) for part in (fit.X, fit.W, mean, root))
+        theta = {name: jnp.asarray(value, float) for name, value in fit.theta.items()}
+        Phi = features(X, W)
+        column_scale = jnp.ones(Phi.shape[1]).at[:-1].set(fit.amplitude)
         key = jax.random.key(seed)
-        return np.asarray(refine_beta(key, double(fit.beta), double(root), Phi, times, theta, data, fit.model, n_draws))
+        return np.asarray(refine_beta(key, mean, root, Phi, column_scale, theta, data, fit.model, n_draws))
 
 
 @functools.partial(compiled, static_argnames=("model", "n_draws"))
@@ -63,73 +67,53 @@ def refine_beta(
     mean: Float[Array, "M J"],
     root: Float[Array, "J M M"],
     Phi: Float[Array, "N M"],
-    times: Float[Array, " M"],
+    column_scale: Float[Array, " M"],
     theta: dict[str, Array],
     data: Data,
     model: Model,
     n_draws: int,
 ) -> Float[Array, "S M J"]:
-    """Draws of beta given X: Metropolis steps that would leave the Gaussian N(mean, root root') as it is.
+    """Draws of beta given X by Metropolis steps that leave the Gaussian approximation N(mean, root root') invariant.
 
-    With beta_j = mean_j + root_j v_j the step v -> sqrt(1 - s^2) v + s e leaves N(0, I) as it is, so only what
-    the Gaussian misses, log p(y_j, beta_j) + |v_j|^2 / 2, decides. Where it misses little, s is one and the draws are
-    independent. In columns of hardly anything but zeros it is as wide as the prior, and exp(f) of its draws explodes.
+    With beta_j = mean_j + root_j v_j the proposal is preconditioned Crank-Nicolson, v -> sqrt(1 - s^2) v + s e, which
+    leaves N(0, I) invariant. So the acceptance depends on the error of the approximation alone,
+    log p(y_j, beta_j) + |v_j|^2 / 2. Where that is nearly constant, s is one and the draws are independent. In columns
+    of hardly anything but zeros the approximation is as wide as the prior, and exp(f) of draws from it explodes.
+
+    ``column_scale`` multiplies the prior standard deviation of each row of beta.
     """
     M, J = mean.shape
 
     def coefficients_at(v):
         return mean + jnp.einsum("jab,bj->aj", root, v)
 
-    def missed(v):
+    def log_error(v):
         beta = coefficients_at(v)
         F = Phi @ beta + data.offset[:, None]
         cells = model.likelihood.log_factor(data.Y, F, theta, data.trials)
-        prior = log_prior_beta(beta / times[:, None], theta, model)
+        prior = log_prior_beta(beta / column_scale[:, None], theta, model)
         return sum_observed(cells, data.mask, axis=0) + prior + 0.5 * jnp.sum(v**2, axis=0)
 
     def step(carry, inputs):
         v, here, log_s = carry
-        key, rate = inputs
+        key, rate = inputs  # the rate of adaptation
         key_noise, key_accept = jax.random.split(key)
-        s = jnp.minimum(jnp.exp(log_s), 1)
-        new = jnp.sqrt(1 - s**2) * v + s * jax.random.normal(key_noise, v.shape, v.dtype)
-        there = missed(new)
-        ratio = jnp.where(jnp.isnan(there), -jnp.inf, there - here)
-        accept = jnp.log(jax.random.uniform(key_accept, (J,), v.dtype)) < ratio
-        log_s = jnp.minimum(log_s + rate * (jnp.exp(jnp.minimum(ratio, 0)) - REFINE_ACCEPTANCE), 0)
-        return (jnp.where(accept, new, v), jnp.where(accept, there, here), log_s), None
+        s = jnp.minimum(jnp.exp(log_s), 1)[None]
+        proposal = jnp.sqrt(1 - s**2) * v + s * jax.random.normal(key_noise, v.shape, v.dtype)
+        there = log_error(proposal)
+        log_ratio = jnp.where(jnp.isnan(there), -jnp.inf, there - here)
+        accept = jnp.log(jax.random.uniform(key_accept, (J,), v.dtype)) < log_ratio
+        log_s = jnp.minimum(log_s + rate * (jnp.exp(jnp.minimum(log_ratio, 0)) - TARGET_ACCEPTANCE), 0)
+        return (jnp.where(accept[None], proposal, v), jnp.where(accept, there, here), log_s), None
 
     def draw(carry, key):
-        keys = jax.random.split(key, N_REFINE)
-        carry, _ = lax.scan(step, carry, (keys, jnp.zeros(N_REFINE, mean.dtype)))
+        keys = jax.random.split(key, N_BETWEEN)
+        carry, _ = lax.scan(step, carry, (keys, jnp.zeros(N_BETWEEN, mean.dtype)))
         return carry, coefficients_at(carry[0])
 
-    key_warm, key_draws = jax.random.split(key)
-    start = (jnp.zeros((M, J), mean.dtype), missed(jnp.zeros((M, J), mean.dtype)), jnp.zeros(J, mean.dtype))
-    rates = 1 / jnp.sqrt(1 + jnp.arange(N_REFINE_WARMUP, dtype=mean.dtype))
-    warm, _ = lax.scan(step, start, (jax.random.split(key_warm, N_REFINE_WARMUP), rates))
+    key_warmup, key_draws = jax.random.split(key)
+    at_mean = jnp.zeros((M, J), mean.dtype)
+    start = (at_mean, log_error(at_mean), jnp.zeros(J, mean.dtype))
+    rates = 1 / jnp.sqrt(1 + jnp.arange(N_WARMUP, dtype=mean.dtype))
+    warm, _ = lax.scan(step, start, (jax.random.split(key_warmup, N_WARMUP), rates))
     return lax.scan(draw, warm, jax.random.split(key_draws, n_draws))[1]
-
-
-def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
-    """A state of the sampler at the maximum: beta drawn, the mixture updated to W.
-
-    In columns where the Gaussian approximation is too wide to be drawn from (see ``refine_beta``), beta is at the mode.
-    """
-    key_mixture, key_beta = jax.random.split(key)
-    parameters = search.parameters
-    W = frequencies(parameters, search.spectrum)
-    mixture = update_mixture(key_mixture, W, search.spectrum, model)
-    theta, found, times, _ = posterior(parameters, search.mode, search.spectrum, data, model)
-    Phi = features(parameters.X, W)
-
-    def log_density(beta):
-        cells = model.likelihood.log_factor(data.Y, Phi @ beta + data.offset[:, None], theta, data.trials)
-        return sum_observed(cells, data.mask, axis=0) + log_prior_beta(beta / times[:, None], theta, model)
-
-    noise = jax.random.normal(key_beta, found.beta.shape, found.beta.dtype) * jnp.sqrt(found.scale)
-    factor = found.factor[0] if len(found.factor) == 1 else found.factor
-    drawn = found.beta + coefficients(factor, noise)
-    # A draw from a Gaussian of M dimensions has a log density M/2 below that of the mode, give or take sqrt(M/2).
-    beta = jnp.where(log_density(drawn) > log_density(found.beta) - len(times), drawn, found.beta)
-    return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta)

@@ -11,8 +11,6 @@ The maximiser is L-BFGS. X starts where ``starts.py`` says, and several starts c
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
@@ -24,40 +22,50 @@ from ..data import checks
 from ..model.joint import Data, Model, Prior
 from ..numerics import linalg, memory_maps
 from . import starts
-from .climb import (
-    climb_precisely,
-)
+from .climb import OnIteration, climb_precisely, ignore
 from .competition import choose_start
 from .objective import Kernel
-from .result import Fit, finish
+from .result import Fit, summarise
 from .search import Search, free_frequencies
 
-logger = logging.getLogger(__name__)
-
-
+# Climbs with W free, each after the mixture prior was updated to W. A choice without a measurement of its own;
+# benchmarks/kernels.py measures the learned kernel with it.
 N_ROUNDS = 3
-
 
 PROGRESS: Any = {"unit": "iteration", "bar_format": "{desc}{n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"}
 
 
-def find(
+def find_maximum(
     data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
-    tell: Callable[[float], None] = lambda value: None, *, amplitude: bool = True,
+    on_iteration: OnIteration = ignore, *, learn_amplitude: bool = True,
 ) -> tuple[Search, Data, str]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again.
 
-    Also the data in the precision in which the search ended, and the start's name.
+    Parameters
+    ----------
+    data, model
+        The table and the model.
+    kernel, init, n_iterations, seed
+        As in ``maximise``.
+    on_iteration : callable
+        Is called with the height after every iteration.
+    learn_amplitude : bool
+        Learn the amplitude of the kernel, or take the prior of beta as given.
+
+    Returns
+    -------
+    Search, Data, str
+        Where the maximisation ended, the data in the precision in which it ended, and the name of the start.
     """
-    search, name = choose_start(data, model, init, seed, tell, amplitude)
-    search, data = climb_precisely(search, data, model, n_iterations, tell)
+    search, start = choose_start(data, model, init, seed, on_iteration, learn_amplitude)
+    search, data = climb_precisely(search, data, model, n_iterations, on_iteration)
     if kernel == "learned":
         for key in jax.random.split(jax.random.key(seed), N_ROUNDS):
             if search.convergence == "interrupted":
                 break
             search = free_frequencies(key, search, model)
-            search, data = climb_precisely(search, data, model, n_iterations, tell)
-    return search, data, name
+            search, data = climb_precisely(search, data, model, n_iterations, on_iteration)
+    return search, data, start
 
 
 def maximise(
@@ -93,7 +101,7 @@ def maximise(
         Where X starts. "auto" lets all of them compete, first as if the table were Gaussian, then the best and
         t-SNE on the table itself, keeps the one with the highest posterior density and logs it.
     n_iterations : int
-        At most so many L-BFGS iterations in each round.
+        The largest number of L-BFGS iterations: of the climb with an RBF kernel, and of each of the three with W free.
     seed : int
         The same seed gives the same fit, bit for bit, on the same machine.
     mask, offset, prior
@@ -131,11 +139,11 @@ def maximise(
     memory_maps.make()
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
-        with tqdm(disable=not progress, **PROGRESS) as line:
+        with tqdm(disable=not progress, **PROGRESS) as bar:
 
-            def tell(value):
-                line.update()
-                line.set_postfix_str(f"log posterior {value:.1f}")
+            def on_iteration(height):
+                bar.update()
+                bar.set_postfix_str(f"log posterior {height:.1f}")
 
-            search, data, name = find(data, model, kernel, X0, n_iterations, seed, tell)
-        return finish(search, name, data, model, memory_budget)
+            search, data, start = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
+        return summarise(search, start, data, model, memory_budget)

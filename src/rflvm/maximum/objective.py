@@ -1,4 +1,7 @@
-"""What is maximised: log p(X, W, theta | Y) with beta integrated out, up to a constant, and its gradient."""
+"""What is maximised: log p(X, W, theta | Y) with beta integrated out, up to a constant, and its gradient.
+
+To the log density belongs an effective volume correction (``log_volume``): the height of a maximum is not its mass.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,35 @@ from ..model.laplace import Mode
 from ..numerics import linalg
 from ..numerics.compilation import compiled
 
-HELD = 5.0  # informative rows per column up to which the data hold half of F
+# Rows per column up to which the two limits of the volume correction count half each. Measured by
+# benchmarks/choices.py: with this number a true lengthscale of 1 comes back as 0.80 to 1.14 for tables of
+# 250 x 100 to 2000 x 50 and 500 x 400 (docs/design.md).
+ROWS_PER_COLUMN = 5.0
 
-
-FLAT = 1e-6  # the least mean square of X along any axis: a start of few rows may have none
-
+# Added to mean squares whose logarithm is taken: a start of a single row, or of constant columns, has none. Small
+# beside 1, where the prior has them; a choice without a measurement.
+MIN_MEAN_SQUARE = 1e-6
 
 Kernel = Literal["rbf", "learned"]
 
 
 class Parameters(NamedTuple):
-    """What is maximised over: X, the kernel's amplitude, the scale of fixed frequencies or the frequencies
-    themselves, and the family's own parameters. Without an amplitude the prior of beta is as given.
+    """What is maximised over. The kernel has either ``log_scale`` (RBF) or ``W`` (learned); the other is None.
+
+    Attributes
+    ----------
+    X : array (N, D)
+        Latent positions.
+    log_amplitude : array () or None
+        Logarithm of the factor on the prior standard deviation of all coefficients but the intercepts; None where the
+        prior of beta is taken as given.
+    log_scale : array () or None
+        Logarithm of c, the inverse lengthscale of an RBF kernel, whose frequencies are c E with E fixed.
+    W : array (H, D) or None
+        Free frequencies.
+    log_theta : dict of array () or (J,)
+        Logarithms of the family's own parameters, by name; empty for the conjugate Gaussian, where they are
+        integrated out.
     """
 
     X: Float[Array, "N D"]
@@ -39,7 +59,25 @@ class Parameters(NamedTuple):
 
 
 class Spectrum(NamedTuple):
-    """What the frequencies have as given: fixed points, the mixture, and what a row knows of its position."""
+    """What is held constant within a climb: the prior of the frequencies, and the numbers of the volume correction.
+
+    Attributes
+    ----------
+    standard : array (H, D)
+        E, the fixed frequencies of an RBF kernel with lengthscale 1.
+    z : array (H,)
+        Component of each frequency in the mixture prior of free frequencies.
+    mu : array (H, D)
+        Means of the components.
+    Sigma : array (H, D, D)
+        Covariances of the components.
+    alpha : array ()
+        Concentration of the mixture.
+    information : array ()
+        Information about F in the cells of a row, on average over rows, where F is the intercepts.
+    volume_weight : array ()
+        Weight of the posterior's volume in the volume correction, see ``log_volume``.
+    """
 
     standard: Float[Array, "H D"]
     z: Array
@@ -47,7 +85,7 @@ class Spectrum(NamedTuple):
     Sigma: Float[Array, "H D D"]
     alpha: Float[Array, ""]
     information: Float[Array, ""]
-    stretch: Float[Array, ""]  # how much of the room of X follows the frequencies
+    volume_weight: Float[Array, ""]
 
 
 def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D"]:
@@ -58,80 +96,101 @@ def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D
     return jnp.exp(parameters.log_scale) * spectrum.standard
 
 
-def basis(parameters: Parameters, spectrum: Spectrum) -> tuple[Float[Array, "N M"], Float[Array, "D N M"], Array]:
-    """Phi and its slopes with the amplitude in them, and what each column was multiplied by.
+def scaled_features(
+    parameters: Parameters, spectrum: Spectrum
+) -> tuple[Float[Array, "N M"], Float[Array, "D N M"], Float[Array, " M"]]:
+    """Phi and its slopes with the amplitude multiplied into their columns, and this column scale.
 
-    A beta of standard deviation a for Phi is the same as one of standard deviation 1 for a Phi.
+    Coefficients of standard deviation a for Phi are coefficients of standard deviation 1 for a Phi.
     """
     Phi, slopes = features_and_slopes(parameters.X, frequencies(parameters, spectrum))
-    times = jnp.ones(Phi.shape[1], Phi.dtype)
+    column_scale = jnp.ones(Phi.shape[1], Phi.dtype)
     if parameters.log_amplitude is not None:
-        times = times.at[:-1].set(jnp.exp(parameters.log_amplitude))
-    return Phi * times, slopes * times, times
+        column_scale = column_scale.at[:-1].set(jnp.exp(parameters.log_amplitude))
+    return Phi * column_scale[None], slopes * column_scale[None, None], column_scale
 
 
 def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float[Array, ""]:
-    """log p(X, W, log theta), and two terms for what a maximum does not see of the volume around it.
+    """log p(X, W, log theta) and the volume correction, up to a constant.
 
-    X -> XA, W -> WA^{-T} leaves the likelihood as it is, so a bare maximum would shrink X to gain
-    density. The volume |A|^N of that direction, A any matrix when W is free and a multiple of I when
-    it is not, puts X'X/N at I, or its mean diagonal at 1, where the posterior has it.
-
-    With higher frequencies the rows are told apart more sharply, so each has less room, and a bare maximum
-    would stretch curves out. If F got steeper in proportion, the room would change by
-    |I + i W'W/H|^{-N/2}, i the information that a row would have where F has slope one; where F is held
-    by the data it would not change. ``spectrum.stretch`` is the part of it that counts (docs/design.md). The
-    logarithms of the amplitude and of an RBF kernel's scale are N(0, 1).
+    The logarithms of the amplitude and of an RBF kernel's inverse lengthscale are N(0, 1).
     """
-    X, W = parameters.X, frequencies(parameters, spectrum)
-    N, D = X.shape
-    half_logdet = lambda S: linalg.small_logdet(linalg.small_cholesky(S + FLAT * jnp.eye(D, dtype=X.dtype)))  # noqa: E731
-    total = log_prior_latents(X)
+    total = log_prior_latents(parameters.X)
     if parameters.log_amplitude is not None:
         total += -0.5 * parameters.log_amplitude**2
     if parameters.log_scale is not None:
         total += -0.5 * parameters.log_scale**2
-        shared = N * D / 2 * jnp.log(jnp.mean(X**2) + FLAT)
-    else:
-        total += spectral.log_normal(W, spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]).sum()
-        shared = N * half_logdet(X.T @ X / N)
-    room = -N * half_logdet(jnp.eye(D, dtype=X.dtype) + spectrum.information * W.T @ W / len(W))
-    total += (1 - spectrum.stretch) * shared + spectrum.stretch * room
+    if parameters.W is not None:
+        total += spectral.log_normal(parameters.W, spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]).sum()
+    total += log_volume(parameters, spectrum)
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)
+        # The density of log theta is that of theta times the Jacobian, theta.
         total += sum(value.sum() for value in parameters.log_theta.values())
     return total
+
+
+def log_volume(parameters: Parameters, spectrum: Spectrum) -> Float[Array, ""]:
+    """The effective volume correction: the log volume of the posterior around a maximum, as far as it varies.
+
+    It lies between two limits, and is their mean with weights 1 - v and v, v being ``spectrum.volume_weight``.
+
+    Where the data determine F, the likelihood is constant along the orbit X -> XA, W -> WA^{-T}, and a bare maximum
+    would shrink X along it to gain prior density. The orbit has volume |A|^N, A being any matrix when W is free and a
+    multiple of I when it is not. With it X'X/N is at I, or its mean diagonal at 1, where the posterior has it.
+
+    Where F is free to become steeper in proportion to W, x_n has posterior precision I + i W'W/H, i being the
+    information of a row where F has slope one. Higher frequencies tell rows apart more sharply, so the posterior of X
+    has volume |I + i W'W/H|^{-N/2}, and a bare maximum would shorten the lengthscale.
+    """
+    X, W = parameters.X, frequencies(parameters, spectrum)
+    N, D = X.shape
+    if parameters.W is None:
+        log_orbit = N * D / 2 * jnp.log(jnp.mean(X**2) + MIN_MEAN_SQUARE)
+    else:
+        log_orbit = N * _half_logdet(X.T @ X / N)
+    precision = jnp.eye(D, dtype=X.dtype) + spectrum.information * W.T @ W / len(W)
+    log_posterior = -N * _half_logdet(precision)
+    return (1 - spectrum.volume_weight) * log_orbit + spectrum.volume_weight * log_posterior
+
+
+def _half_logdet(S: Float[Array, "D D"]) -> Float[Array, ""]:
+    """1/2 log |S| of a matrix that may be singular."""
+    return linalg.small_logdet(linalg.small_cholesky(S + MIN_MEAN_SQUARE * jnp.eye(len(S), dtype=S.dtype)))
+
+
+def volume_weight(information: float, N: int, J: int) -> float:
+    """Weight of the posterior's volume in ``log_volume``, at most one half.
+
+    It falls with the number of rows per column, which determine F, from ``ROWS_PER_COLUMN`` on. Rows are counted by
+    the information in the whole table where F is the intercepts: a row of cells that know little of F (a yes/no
+    answer: a quarter of a Gaussian cell) counts as less than one. docs/design.md has the measurements.
+    """
+    rows = min(information / J, N)
+    return 1 / (1 + max(rows / (ROWS_PER_COLUMN * J), 1))
 
 
 @functools.partial(compiled, quick=True, static_argnames=("model", "tolerance"))
 def evaluate(
     parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float
 ) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:
-    """log p(X, W, theta | Y) up to a constant, its gradient, and where beta's modes are.
+    """The objective, its gradient, and the modes of beta with what their search has seen (None: no search is needed).
 
-    Modes are handed on without the amplitude, so that F stays where it was when the amplitude changes.
+    Modes are handed on as coefficients of Phi without the amplitude, so that F stays where it was when that changes.
     """
 
     def objective(parameters):
-        Phi, _, times = basis(parameters, spectrum)
-        prior = log_prior(parameters, spectrum, model)
+        Phi, _, column_scale = scaled_features(parameters, spectrum)
+        double = jnp.result_type(float)  # sums over the table, also where the matrices are in single precision
+        prior = log_prior(parameters, spectrum, model).astype(double)
         if mode is None:
             values = log_evidence(Phi, data, model)
-            return jnp.sum(values.astype(jnp.result_type(float))) + prior, None
+            return jnp.sum(values.astype(double)) + prior, None
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
-        value, evidence = laplace.log_evidence(Phi, theta, laplace.rescaled(mode, 1 / times), data, model, tolerance)
-        return value + prior, evidence._replace(mode=laplace.rescaled(evidence.mode, times))
+        warm_start = laplace.rescaled(mode, 1 / column_scale)
+        value, evidence = laplace.log_evidence(Phi, theta, warm_start, data, model, tolerance)
+        return value + prior, evidence._replace(mode=laplace.rescaled(evidence.mode, column_scale))
 
     (value, evidence), gradient = jax.value_and_grad(objective, has_aux=True)(parameters)
     return value, gradient, evidence
-
-
-def stretch(information: float, N: int, J: int) -> float:
-    """The part of the room of X that follows the frequencies, from the information of a table where F is flat.
-
-    Less of it the more rows hold F in place, counting those that know little of F (yes/no answers: a quarter) as less
-    than one; docs/design.md has the measurements.
-    """
-    rows = min(information / J, N)
-    return 1 / (1 + max(rows / (HELD * J), 1))

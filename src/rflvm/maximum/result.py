@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +18,7 @@ from ..model.joint import Data, Model
 from ..model.laplace import Mode
 from ..numerics import linalg
 from ..numerics.compilation import compiled
-from .objective import Parameters, Spectrum, basis, frequencies
+from .objective import Parameters, Spectrum, frequencies, scaled_features
 from .search import Convergence, Search
 
 logger = logging.getLogger(__name__)
@@ -25,24 +26,39 @@ logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class Fit:
-    """What the MAP engine found, enough to predict, to embed new rows and to say how sure it is.
+    """The maximum of the posterior, and enough around it to predict, to embed new rows and to say how sure it is.
 
     Attributes
     ----------
-    X, X_covariance : array (N, D), (N, D, D)
-        Latent positions, and the covariance of each given the others: the inverse of its prior
-        precision plus the information of its cells, each with the variance that beta leaves added.
-    W, z, mu, Sigma, alpha
-        Frequencies and their mixture.
+    model : Model
+        The likelihood, the sizes D and H (M = 2H + 1 columns of features) and the prior.
+    X : array (N, D)
+        Latent positions.
+    X_covariance : array (N, D, D)
+        Covariance of each position given the others: the inverse of its prior precision plus the information of its
+        cells, each of which has the variance of f that beta leaves added to its own.
+    W : array (H, D)
+        Frequencies.
+    z : array (H,)
+        Component of each frequency in the mixture prior.
+    mu : array (H, D)
+        Means of the components.
+    Sigma : array (H, D, D)
+        Covariances of the components.
+    alpha : float
+        Concentration of the mixture.
     amplitude : float
-        What the prior standard deviation of the coefficients was multiplied by.
-    beta, beta_factor, beta_scale : array (M, J), (J or 1, M, M), (J,)
-        Posterior of the coefficients: mean, and covariance ``beta_scale_j (L_j L_j')^{-1}``. One factor
-        serves all columns of a Gaussian table without gaps. ``beta_factor`` is None when it would
-        not fit the memory budget.
-    theta : dict
-        The family's own parameters.
-    trace : array
+        Factor on the prior standard deviation of the coefficients, intercepts excepted.
+    beta : array (M, J)
+        Posterior mean of the coefficients (their mode, where that is all that Laplace's method has).
+    beta_factor : array (J, M, M) or (1, M, M), or None
+        L_j, such that the coefficients of column j have covariance ``beta_scale[j]`` (L_j L_j')^{-1}. One serves all
+        columns of a Gaussian table without gaps. None when it would not fit the memory budget.
+    beta_scale : array (J,)
+        See ``beta_factor``: the noise variances of a Gaussian table, else ones.
+    theta : dict of array () or (J,)
+        The family's own parameters, by name.
+    trace : array (n_iterations,)
         The objective after each iteration.
     convergence : str
         "converged", "iteration limit", "line search failed", "modes not found" (of beta, by Newton's method,
@@ -69,28 +85,48 @@ class Fit:
     init: str
 
 
-def finish(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
-    """Everything that a fit carries, at the end of a search."""
-    parameters = search.parameters
-    theta, found, times, covariance = posterior(parameters, search.mode, search.spectrum, data, model)
-    keep = found.factor.size * found.factor.dtype.itemsize <= memory_budget
-    if not keep:
-        logger.info("the factor of beta's covariance would take %.0f MB and is left out", found.factor.nbytes / 1e6)
-    as_array = np.asarray
+class Posterior(NamedTuple):
+    """The Gaussian approximation around a maximum.
+
+    Attributes
+    ----------
+    theta : dict of array () or (J,)
+        The family's own parameters.
+    coefficients : laplace.Details
+        Posterior of beta given X, W and theta, for Phi without the amplitude.
+    column_scale : array (M,)
+        Factor on the prior standard deviation of each row of beta: the amplitude, and 1 for the intercepts.
+    X_covariance : array (N, D, D)
+        As in ``Fit``.
+    """
+
+    theta: dict[str, Array]
+    coefficients: laplace.Details
+    column_scale: Float[Array, " M"]
+    X_covariance: Float[Array, "N D D"]
+
+
+def summarise(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
+    """The fit at the end of a search."""
+    parameters, spectrum = search.parameters, search.spectrum
+    theta, beta, column_scale, X_covariance = posterior(parameters, search.mode, spectrum, data, model)
+    keep_factor = beta.factor.nbytes <= memory_budget
+    if not keep_factor:
+        logger.info("the factor of beta's covariance would take %.0f MB and is left out", beta.factor.nbytes / 1e6)
     return Fit(
         model=model,
-        X=as_array(parameters.X),
-        X_covariance=as_array(covariance),
-        W=as_array(frequencies(parameters, search.spectrum)),
-        z=as_array(search.spectrum.z),
-        mu=as_array(search.spectrum.mu),
-        Sigma=as_array(search.spectrum.Sigma),
-        alpha=float(search.spectrum.alpha),
-        amplitude=float(times[0]),
-        beta=as_array(found.beta),
-        beta_factor=as_array(found.factor) if keep else None,
-        beta_scale=as_array(found.scale),
-        theta={name: as_array(value) for name, value in theta.items()},
+        X=np.asarray(parameters.X),
+        X_covariance=np.asarray(X_covariance),
+        W=np.asarray(frequencies(parameters, spectrum)),
+        z=np.asarray(spectrum.z),
+        mu=np.asarray(spectrum.mu),
+        Sigma=np.asarray(spectrum.Sigma),
+        alpha=float(spectrum.alpha),
+        amplitude=float(column_scale[0]),
+        beta=np.asarray(beta.beta),
+        beta_factor=np.asarray(beta.factor) if keep_factor else None,
+        beta_scale=np.asarray(beta.scale),
+        theta={name: np.asarray(value) for name, value in theta.items()},
         trace=np.array(search.trace),
         convergence=search.convergence,
         init=init,
@@ -98,21 +134,22 @@ def finish(search: Search, init: str, data: Data, model: Model, memory_budget: f
 
 
 @functools.partial(compiled, quick=True, static_argnames="model")
-def posterior(
-    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model
-) -> tuple[dict[str, Array], laplace.Details, Float[Array, " M"], Float[Array, "N D D"]]:
-    """theta, the posterior of beta given it, what the amplitude multiplied, and the covariance of each row of X."""
-    Phi, slopes, times = basis(parameters, spectrum)
+def posterior(parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model) -> Posterior:
+    """The Gaussian approximation at the end of a search."""
+    Phi, slopes, column_scale = scaled_features(parameters, spectrum)
     if mode is None:
-        found = _gaussian_details(Phi, data, model)
-        theta = {"sigma2": found.scale}
+        details = _gaussian_details(Phi, data, model)
+        theta = {"sigma2": details.scale}
     else:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         per_column = {name: value for name, value in theta.items() if value.ndim}
-        found = laplace.details(Phi, per_column, laplace.rescaled(mode, 1 / times), data, model)
-    covariance = _row_covariances(slopes, found)
-    scaled = found._replace(beta=times[:, None] * found.beta, factor=found.factor / times[:, None])
-    return theta, scaled, times, covariance
+        details = laplace.details(Phi, per_column, laplace.rescaled(mode, 1 / column_scale), data, model)
+    X_covariance = _row_covariances(slopes, details)
+    # From coefficients of the scaled features to coefficients of Phi.
+    unscaled = details._replace(
+        beta=column_scale[:, None] * details.beta, factor=details.factor / column_scale[None, :, None]
+    )
+    return Posterior(theta, unscaled, column_scale, X_covariance)
 
 
 def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> laplace.Details:
@@ -127,14 +164,14 @@ def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> lap
         beta=coefficients(fit.L, fit.half),
         factor=L,
         scale=sigma2,
-        curvature=observed / sigma2,
-        leverage=jnp.broadcast_to(jnp.sum(half**2, axis=1).T, observed.shape) * sigma2,
+        curvature=observed / sigma2[None],
+        leverage=jnp.broadcast_to(jnp.sum(half**2, axis=1).T, observed.shape) * sigma2[None],
     )
 
 
-def _row_covariances(slopes: Float[Array, "D N M"], found: laplace.Details) -> Float[Array, "N D D"]:
-    """(I + sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)')^{-1} of each row."""
-    dF = slopes @ found.beta
-    information = found.curvature / (1 + found.curvature * found.leverage)
-    metric = jnp.einsum("dnj,nj,enj->nde", dF, information, dF) + jnp.eye(dF.shape[0], dtype=dF.dtype)
-    return jnp.linalg.inv(metric)
+def _row_covariances(slopes: Float[Array, "D N M"], details: laplace.Details) -> Float[Array, "N D D"]:
+    """(I + sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)')^{-1} of each row, s_nj the leverage."""
+    dF = slopes @ details.beta
+    information = details.curvature / (1 + details.curvature * details.leverage)
+    precision = jnp.einsum("dnj,nj,enj->nde", dF, information, dF) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
+    return jnp.linalg.inv(precision)

@@ -23,8 +23,8 @@ from .. import likelihoods
 from ..data import checks
 from ..files import npz
 from ..maximum import starts
-from ..maximum.draws import draw_state
-from ..maximum.maximise import PROGRESS, find
+from ..maximum.maximise import PROGRESS, find_maximum
+from ..maximum.states import draw_state, from_prior
 from ..model.draws import Draws, Recorder, Run
 from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
 from ..numerics import linalg, memory_maps
@@ -233,7 +233,9 @@ def _starter(
     if isinstance(init, str) and init == "map":
         with jax.enable_x64(True):  # as in ``maximise``: sums in double precision, and matrices where need be
             single = linalg.cast(data, jnp.float32)
-            search, used, name = find(single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, amplitude=False)
+            search, used, name = find_maximum(
+                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, learn_amplitude=False
+            )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
@@ -244,7 +246,7 @@ def _starter(
 
         return at_maximum
     X = starts.embed(init, starts.stabilised(data, model), model.D, seed) if isinstance(init, str) else init
-    return lambda key: starts.from_prior(key, X, data, model)
+    return lambda key: from_prior(key, X, data, model)
 
 
 def _keys(run: Run, n_chains: int) -> list[Array]:

@@ -76,7 +76,8 @@ def run(blocks: list[str], page: str) -> dict[str, Any]:
 def _drawing(monkeypatch):
     """Figures go nowhere."""
     monkeypatch.setenv("MPLBACKEND", "agg")
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from matplotlib import pyplot
+
     pyplot.switch_backend("agg")
     yield
     pyplot.close("all")

@@ -1,7 +1,10 @@
 """The names of the package, which are imported when they are asked for."""
 
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +30,14 @@ def test_the_command_line_names_the_families_that_need_no_parameter():
     from rflvm.cli.families import NAMES
 
     assert set(NAMES) == {family.name for family in likelihoods.FAMILIES} - {"binomial"}
+
+
+def test_the_version_is_the_same_wherever_it_is_written():
+    root = Path(__file__).parents[1]
+    version = tomllib.loads((root / "pyproject.toml").read_text())["project"]["version"]
+    assert re.findall(r"^version: (.+)$", (root / "CITATION.cff").read_text(), re.M) == [version]
+    assert re.findall(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.M)[0] == version
+
+
+def test_type_checkers_are_told_that_the_package_has_types():
+    assert (Path(rflvm.__file__).parent / "py.typed").is_file()

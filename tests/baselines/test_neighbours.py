@@ -21,8 +21,6 @@ def share_kept(X, embedding):
 @pytest.mark.parametrize("name", ["isomap", "tsne", "umap"])
 def test_neighbourhoods_are_kept(name):
     """By chance 10 of 119 would be."""
-    if name == "umap":
-        pytest.importorskip("umap", reason="umap-learn is in the extra rflvm[experiments], not in rflvm[test]")
     truth = make_s_curve(120, 200, emissions="poisson", seed=1)
     with threadpool_limits(1):  # the threads of t-SNE spin while they wait for a core
         X = baselines.make(name, random_state=0).fit(truth.data).embedding_

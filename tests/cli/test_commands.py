@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from click.testing import CliRunner
 from sklearn.utils import Bunch
 
@@ -127,8 +128,6 @@ def test_the_log_has_what_it_takes_to_do_it_again(here):
 
 @pytest.mark.filterwarnings("ignore")
 def test_the_posterior_can_be_opened(here):
-    xarray = pytest.importorskip("xarray")
-    pytest.importorskip("h5netcdf")
     with xarray.open_datatree("run/posterior.nc", engine="h5netcdf") as tree:
         assert tree["posterior"]["X"].shape == (2, 40, 30, 2)
         assert list(tree["posterior"]["row"].values[:2]) == ["r0", "r1"]
@@ -184,7 +183,6 @@ def test_what_cannot_be_made_is_left_out_with_a_word(here, monkeypatch):
 
 
 def test_the_report_itself(here, monkeypatch):
-    pytest.importorskip("matplotlib")
     monkeypatch.delitem(sys.modules, "rflvm.report")
     invoke(*FIT, "--resume", "--image-shape", "2x3")
     page = Path("run/report.html").read_text()
@@ -283,7 +281,6 @@ def test_the_readme(here, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 def test_fits_of_one_table_are_compared_by_left_out_cells(here):
-    pytest.importorskip("arviz_stats")
     shutil.copytree("run", "copy")
     result = invoke("compare", "run", "copy")
     assert result.stdout.splitlines()[0] == "log predictive density of 178 left-out cells (PSIS-LOO)"

@@ -10,6 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import rflvm
 from rflvm.cli import main, messages
 
 COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "compare", "demo", "datasets", "reproduce"]
@@ -44,7 +45,7 @@ def test_every_help_has_an_example_and_fits_a_terminal(words):
 
 def test_the_version():
     result = invoke("--version")
-    assert (result.exit_code, result.stdout) == (0, "rflvm 0.1.0\n")
+    assert (result.exit_code, result.stdout) == (0, f"rflvm {rflvm.__version__}\n")
 
 
 def test_help_does_not_wait_for_the_libraries_that_compute():

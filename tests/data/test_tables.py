@@ -149,7 +149,8 @@ def test_columns_that_are_not_numbers_are_named(column):
 
 
 def test_polars_frames():
-    polars: Any = pytest.importorskip("polars", reason="polars is optional")
+    import polars
+
     reading = read(polars.DataFrame({"a": [1, None, 3], "b": [True, False, None], "c": [1.5, None, 0.0]}))
     np.testing.assert_array_equal(reading.values, [[1, 1, 1.5], [np.nan, 0, np.nan], [3, np.nan, 0]])
     assert (reading.columns, reading.index, reading.kind) == (("a", "b", "c"), None, "frame")
@@ -230,7 +231,8 @@ def test_embeddings_go_back_in_the_kind_of_the_table():
 
 
 def test_a_real_anndata():
-    anndata: Any = pytest.importorskip("anndata", reason="anndata is optional")
+    import anndata
+
     data = anndata.AnnData(scipy.sparse.csr_matrix(COUNTS), layers={"raw": 2 * COUNTS})
     np.testing.assert_array_equal(read(data).values, COUNTS)
     np.testing.assert_array_equal(read(data, "raw").values, 2 * COUNTS)
@@ -239,7 +241,8 @@ def test_a_real_anndata():
 
 
 def test_a_real_time_series():
-    pynapple: Any = pytest.importorskip("pynapple", reason="pynapple is optional")
+    import pynapple
+
     support = pynapple.IntervalSet([0, 1.4], [0.9, 4])
     series = pynapple.TsdFrame(t=np.arange(4) / 2, d=COUNTS, time_support=support, columns=["a", "b", "c"])
     reading = read(series)

@@ -7,6 +7,7 @@ import http.server
 import sys
 import threading
 
+import pooch
 import pytest
 
 from rflvm import FileError
@@ -17,7 +18,6 @@ from rflvm.datasets.registry import SOURCES, File
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A folder that is served, its address, and a cache of its own for pooch."""
-    pooch = pytest.importorskip("pooch")
     served, cache = tmp_path / "served", tmp_path / "cache"
     served.mkdir()
     monkeypatch.setattr(pooch, "os_cache", lambda project: cache / project)

@@ -8,6 +8,7 @@ import tarfile
 
 import numpy as np
 import pytest
+from PIL import Image
 from scipy.io import savemat
 
 from rflvm.datasets import images, load_cifar10, load_mnist, load_yale
@@ -48,7 +49,6 @@ def test_digits_are_chosen_with_their_labels(digits):
 
 
 def test_cifar10(real):
-    pytest.importorskip("PIL")
     photographs = real(load_cifar10)
     assert photographs.data.shape == (2000, 400)
     assert photographs.data.sum() == 98_055_120
@@ -60,7 +60,6 @@ def test_cifar10(real):
 
 
 def test_grey_levels_and_places_of_photographs(plant):
-    image = pytest.importorskip("PIL.Image")
     labels = np.full(51_000, 9)
     labels[[5, 1001, 2002, 3003, 50_004]] = [0, 1, 2, 3, 4]
     sheets = {}
@@ -68,7 +67,7 @@ def test_grey_levels_and_places_of_photographs(plant):
         pixels = np.zeros((1000, 32 * 32, 3), np.uint8)
         pixels[5], pixels[1, :, 0], pixels[2, :, 1], pixels[3, :, 2], pixels[4] = 255, 255, 255, 255, 100
         buffer = io.BytesIO()
-        image.fromarray(pixels).save(buffer, "PNG")
+        Image.fromarray(pixels).save(buffer, "PNG")
         sheets[f"cifar10_batch_{sheet}.png"] = buffer.getvalue()
     script = f"var labels={json.dumps(labels.tolist())};".encode()
     home = plant("cifar10", {"cifar10_labels.js": script, **sheets})
@@ -108,7 +107,6 @@ def test_yale(real):
 
 
 def test_whole_photographs_of_yale(real):
-    pytest.importorskip("PIL.Image")
     faces = real(load_yale, cropped=False)
     assert faces.data.shape == (165, 1200)
     assert faces.images_shape == (30, 40)
@@ -118,12 +116,11 @@ def test_whole_photographs_of_yale(real):
 
 
 def test_photographs_are_told_apart_by_their_names(plant):
-    image = pytest.importorskip("PIL.Image")
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for name, level in (("subject02happy", 30), ("subject01sad", 200)):
             buffer = io.BytesIO()
-            image.fromarray(np.full((243, 320), level, np.uint8)).save(buffer, "GIF")
+            Image.fromarray(np.full((243, 320), level, np.uint8)).save(buffer, "GIF")
             member = tarfile.TarInfo(f"yalefaces/{name}.gif")
             member.size = len(buffer.getvalue())
             tar.addfile(member, io.BytesIO(buffer.getvalue()))

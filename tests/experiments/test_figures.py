@@ -9,8 +9,6 @@ from rflvm.experiments import figure_faces, figure_gaussian, figure_hippocampus,
 from rflvm.experiments.images import Images, quarter
 from rflvm.experiments.store import Result
 
-pytest.importorskip("matplotlib")
-
 
 @pytest.fixture
 def rng():

@@ -28,6 +28,7 @@ from .maximum.maximise import maximise
 from .model.draws import Draws
 from .model.joint import Data, Prior
 from .numerics import convergence
+from .numerics.errors import InputError, Sentence
 from .sampling.run import continue_sampling, sample
 
 logger = logging.getLogger(__name__)
@@ -433,9 +434,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
             lines += ["", *diagnostics.table(self.diagnostics_, n_chains * n_draws)]
             lines += ["", "acceptance: " + diagnostics.acceptance(self.draws_.info)]
-        advice = diagnostics.advice(self.convergence_, self.diagnostics_)
-        lines += ["", f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."]
-        page = "\n".join(lines)
+        verdict = diagnostics.verdict(self.convergence_, self.diagnostics_)
+        page = Sentence("{lines}\n\n{verdict}", lines="\n".join(lines), verdict=verdict)
         print(page)
         return page
 
@@ -533,7 +533,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _log_totals(self, offset: Any, values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
         """Offsets for ``exposure="total"``."""
         if offset is not None:
-            raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
+            raise InputError(
+                '{exposure_total:exposure="total"} makes the offset from the totals of the rows: leave out '
+                "{offset:offset=}"
+            )
         half_a_count = 0.5 / len(fitted)  # new rows may have counts in columns that had none
         return checks.log_totals(values, np.nanmean(fitted, axis=0) + half_a_count)
 
@@ -580,8 +583,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
             if impossible.any():
                 row = n_done + int(impossible.argmax())
-                raise ValueError(
-                    f"row {row} is impossible under the fit wherever it is put: look at its cells and offset"
+                raise InputError(
+                    "{where:row {row}} is impossible under the fit wherever it is put: look at its cells and offset",
+                    row=row,
                 )
             parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
             n_done += n

@@ -8,6 +8,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 from scipy import sparse
@@ -171,7 +172,8 @@ def test_h5ad(real, monkeypatch):
         stub.read_h5ad = lambda path: Cells(obs)
         monkeypatch.setitem(sys.modules, "anndata", stub)
         monkeypatch.setattr("rflvm.cli.frames.find_spec", lambda name: name)
-        Path("t.h5ad").touch()
+        with h5py.File("t.h5ad", "w") as file:
+            file["X"] = np.zeros((2, 3))
     table = reading.read("t.h5ad", Wanted(layer="counts", classes=("type",), offset="log"))
     check(table, labels=["x", "y"])
     assert table.classes == {"type": ["T", "B"]}

@@ -58,7 +58,7 @@ def _check_indices(name: str, what: str, indices: Any, size: int) -> None:
     if indices.size:
         low, high = int(indices.min()), int(indices.max())
         wrong = low if low < 0 else high
-        _require(0 <= low and high < size, name, f"its {what} include {wrong}, and must be from 0 to {size - 1}")
+        _require(low >= 0 and high < size, name, f"its {what} include {wrong}, and must be from 0 to {size - 1}")
 
 
 def _check_compressed(name: str, matrix: Any, n_lines: int, n_places: int) -> None:

@@ -126,11 +126,14 @@ def numeric(name: str, values: Any, ndim: int) -> np.ndarray:
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError("{parameter} cannot be read as an array of numbers: {why}", parameter=name, why=str(error)) from None
+        raise InputError(
+            "{parameter} cannot be read as an array of numbers: {why}", parameter=name, why=str(error)
+        ) from None
     floats = _floats(name, array, hidden)
     if floats.ndim != ndim:
         reshape = (
-            "{reshape:. Reshape your data: {parameter}.reshape(-1, 1) is one column, {parameter}.reshape(1, -1) one row}"
+            "{reshape:. Reshape your data: {parameter}.reshape(-1, 1) is one column, "
+            "{parameter}.reshape(1, -1) one row}"
         )
         raise InputError(
             "{parameter} must have {ndim}, got shape {shape}" + reshape * ((floats.ndim, ndim) == (1, 2)),
@@ -197,7 +200,9 @@ def _cells_of_frame(Y: Any) -> np.ndarray:
 def _cells_of_column(name: str, column: Any) -> np.ndarray:
     dtype = column.dtype
     if hasattr(dtype, "categories"):
-        raise InputTypeError("{parameter} must hold numbers, got categories ({dtype})", parameter=name, dtype=str(dtype))
+        raise InputTypeError(
+            "{parameter} must hold numbers, got categories ({dtype})", parameter=name, dtype=str(dtype)
+        )
     if isinstance(dtype, np.dtype) or getattr(dtype, "kind", "O") not in "biuf":
         return _floats(name, column.to_numpy(), None)
     floats = column.to_numpy(dtype=float, na_value=np.nan)  # a pandas type with missing values
@@ -265,7 +270,10 @@ def _check_exact(name: str, floats: np.ndarray, kind: str) -> None:
 
 
 def _inexact(name: str, cell: tuple[int, ...]) -> InputError:
-    holds, why = "{parameter} holds a whole number of 2**53 or beyond", ", which cannot be represented exactly as a float"
+    holds, why = (
+        "{parameter} holds a whole number of 2**53 or beyond",
+        ", which cannot be represented exactly as a float",
+    )
     return InputError(holds + _at(cell) + why, parameter=name, **_place(cell))
 
 

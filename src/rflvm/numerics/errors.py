@@ -62,10 +62,8 @@ class Sentence(str):
         return self.parts[name] if name in self.parts else next((value for value in within if value is not None), None)
 
 
-class _Carrier:
+class _SentenceError(Exception):
     """What errors with parts have in common; ``args`` holds their sentence."""
-
-    args: tuple[Any, ...]
 
     def __init__(self, template: str, /, **parts: Any):
         super().__init__(template if isinstance(template, Sentence) else Sentence(template, **parts))
@@ -86,11 +84,11 @@ class _Carrier:
         return self.args[0].part("column")
 
 
-class InputError(_Carrier, ValueError):
+class InputError(_SentenceError, ValueError):
     """A value that cannot be used; made like a ``Sentence``."""
 
 
-class InputTypeError(_Carrier, TypeError):
+class InputTypeError(_SentenceError, TypeError):
     """A value of a kind that cannot be used; made like a ``Sentence``."""
 
 
@@ -101,7 +99,9 @@ def told(message: BaseException | str, names: Names, where: Where | None = None)
 
 
 def _fill(template: str, parts: dict[str, Any], names: Names, where: Where | None) -> str:
-    values = {name: told(value, names, where) if isinstance(value, Sentence) else value for name, value in parts.items()}
+    values = {
+        name: told(value, names, where) if isinstance(value, Sentence) else value for name, value in parts.items()
+    }
     if "parameter" in parts and not isinstance(parts["parameter"], Sentence):
         values["parameter"] = names.get(parts["parameter"], parts["parameter"])
     place = where(parts.get("row"), parts.get("column")) if where and parts.keys() & {"row", "column"} else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 import zipfile
 from collections.abc import Callable
 from io import BufferedIOBase
@@ -78,7 +79,9 @@ def _check_magic(path: Path, start: bytes) -> None:
 
 def _guarded(path: Path, read: Callable[[], Any]) -> Any:
     try:
-        return read()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what NumPy takes a damaged header for
+            return read()
     except (FileError, InputError, MemoryError):
         raise
     except Exception as error:  # numpy, zipfile and tokenize have a dozen ways to stumble over a damaged file
@@ -103,6 +106,8 @@ def _read_sparse(path: Path, archive: zipfile.ZipFile) -> Any:
     parts = [_read_member(path, archive, name) for name in ("data", *_PARTS[form])]
     shape = tuple(int(size) for size in _read_member(path, archive, "shape"))
     data, *places = parts
+    if any(part.dtype.kind not in "iu" for part in places):
+        raise ValueError("indices that are not whole numbers")
     # The constructors look at lengths only; ``data.sparse`` looks at the indices before the matrix is made dense.
     make: Any = getattr(sparse, f"{form}_array")
     return make((data, tuple(places)) if form == "coo" else (data, *places), shape=shape)

@@ -18,8 +18,10 @@ from . import tables
 # Beyond this no array has that many entries, and seeds of scikit-learn's starts and of JAX in single precision end.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 
-# Hyperparameters are squared, and single precision ends at 1e38.
+# Hyperparameters are squared, and single precision ends at 1e38. Draws of a gamma variate whose shape is smaller than
+# that of alpha here underflow to zero.
 LARGEST_HYPERPARAMETER = 1e12
+LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
 
 
 class Table(NamedTuple):
@@ -45,6 +47,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 def check_integer(name: str, value: Any, least: int, most: int = LARGEST_SIZE) -> int:
     """A whole number from ``least`` to ``most``."""
     try:
+        if isinstance(value, np.ndarray):  # of no dimensions it would pass, and be saved and shown as an array
+            raise TypeError
         number = operator.index(value)
     except TypeError:
         raise InputTypeError(
@@ -75,14 +79,15 @@ def check_prior(prior: Any) -> Prior:
             value=repr(prior),
         )
     for field in dataclasses.fields(prior):
-        value = abs(getattr(prior, field.name))
-        if value > LARGEST_HYPERPARAMETER or (field.name != "mu0" and value < 1 / LARGEST_HYPERPARAMETER):
+        value = getattr(prior, field.name)
+        least = LEAST_HYPERPARAMETER.get(field.name, 1 / LARGEST_HYPERPARAMETER)
+        if not least <= abs(value) <= LARGEST_HYPERPARAMETER:
             raise InputError(
                 "{parameter} must be from {least:g} to {most:g} in size, got {value:g}",
                 parameter=f"prior.{field.name}",
-                least=0 if field.name == "mu0" else 1 / LARGEST_HYPERPARAMETER,
+                least=least,
                 most=LARGEST_HYPERPARAMETER,
-                value=getattr(prior, field.name),
+                value=value,
             )
     return prior
 

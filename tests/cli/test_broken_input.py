@@ -94,6 +94,30 @@ BROKEN = {
     "no rows in NPY": Broken("t.npy", npy(np.ones((0, 3))), "has 0 rows and 3 columns"),
     "infinite in NPY": Broken("t.npy", npy(np.array([[1.0, 2], [np.inf, 3]])), "t.npy: row 2, column 1 is infinite"),
     "a named column of NPY": Broken("t.npy", npy(np.ones((3, 3))), "give a number from 1 to 3", ("--labels", "name")),
+    "NPY with a header that is no Python": Broken(
+        "t.npy", npy(np.ones((3, 3))).replace(b"'shape': (3, 3)", b"'shape': (((((("), "t.npy is damaged"
+    ),
+    "NPY with a shape beyond the file": Broken(
+        "t.npy", npy(np.ones((3, 3))).replace(b"(3, 3), }  ", b"(3, 33), } "), "takes 792 bytes, and there are 72"
+    ),
+    "sparse NPZ with wild indices": Broken(
+        "t.npz",
+        npz(format=b"csr", shape=[2, 2], data=[1.0, 2], indices=[0, 10**9], indptr=[0, 1, 2]),
+        "t.npz is a sparse table that cannot be: its indices include 1000000000, and must be from 0 to 1",
+    ),
+    "sparse NPZ with a wild indptr": Broken(
+        "t.npz", npz(format=b"csr", shape=[2, 2], data=[1.0, 2], indices=[0, 1], indptr=[0, 2**40, 2]), "t.npz"
+    ),
+    "sparse NPZ of an unknown format": Broken("t.npz", npz(format=b"xyz", shape=[2, 2], data=[1.0], a=[0]), "'xyz'"),
+    "sparse NPZ with fractions as indices": Broken(
+        "t.npz", npz(format=b"csr", shape=[1, 1], data=[1.0], indices=[0.5], indptr=[0, 1]), "not whole numbers"
+    ),
+    "a count that no float holds": Broken(
+        "t.csv", HEADER + b"1,2,3\n4,1e30,6\n",
+        "got line 3, column 'b' = 1e+30 (1 such cell); count in larger units, or for real numbers give --likelihood",
+        ("--likelihood", "poisson"),
+    ),
+    "a cell without a separator": Broken("t.csv", b"x" * 200_000, "or for another separator than comma"),
     "truncated NPZ": Broken("t.npz", npz(Y=np.ones((9, 9)))[:300], "t.npz is damaged"),
     "pickled NPZ": Broken("t.npz", npz(Y=np.array([[{}]])), "holds Python objects, which are never loaded"),
     "several arrays": Broken("t.npz", npz(a=np.ones(2), b=np.ones(2)), "more than one array: name one by --layer"),
@@ -102,6 +126,16 @@ BROKEN = {
     "mtx index out of range": Broken("t.mtx", MTX + b"2 2 1\n3 1 5\n", "not a whole Matrix Market file"),
     "mtx with too few entries": Broken("t.mtx", MTX + b"2 2 3\n1 1 5\n", "not a whole Matrix Market file"),
     "mtx without a banner": Broken("t.mtx", b"2 2 1\n1 1 5\n", "not a whole Matrix Market file"),
+    "symmetric mtx that is not square": Broken(
+        "t.mtx", b"%%MatrixMarket matrix array real symmetric\n2 400\n" + b"1\n" * 600, "2 x 400 cannot be symmetric"
+    ),
+    "mtx with too many entries": Broken("t.mtx", MTX + b"1 1 1\n1 1 5\n1 1 5\n", "it has 2 lines of 3 numbers, not 1"),
+    "mtx with an odd last line": Broken("t.mtx", MTX + b"1 1 1\n1 1 4\xd7", "could not convert string"),
+    "mtx of an unknown kind": Broken("t.mtx", MTX.replace(b"integer", b"quaternion"), "says 'quaternion' where one"),
+    "mtx with text as sizes": Broken("t.mtx", MTX + b"2 x 1\n", "the line with its sizes is '2 x 1'"),
+    "mtx with an endless line": Broken("t.mtx", MTX + b"1" * 2000, "a line is longer than 1024 characters"),
+    "mtx with a large whole number": Broken("t.mtx", MTX + b"1 1 1\n1 1 9007199254740993\n", "2**53 or beyond"),
+    "truncated mtx.gz": Broken("t.mtx.gz", gzip.compress(MTX + b"2 2 1\n1 1 5\n")[:-12], "t.mtx.gz is not a whole"),
     "complex mtx": Broken(
         "t.mtx", b"%%MatrixMarket matrix coordinate complex general\n2 2 1\n1 1 5 1\n", "must hold real numbers"
     ),

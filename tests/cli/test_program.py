@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import rflvm
 from rflvm.cli import main, messages
+from rflvm.numerics.errors import InputError, Sentence
 
 COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "compare", "demo", "datasets", "reproduce"]
 
@@ -105,7 +106,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(tmp_path):
         (OSError(28, "No space left on device", "a"), "a: no space left on device; free some space"),
         (PermissionError(13, "Permission denied", "a"), "a: permission denied; choose a place that you may"),
         (MemoryError("Unable to allocate 9 TiB"), "not enough memory (Unable to allocate 9 TiB)"),
-        (ValueError("raise n_burnin\nand n_samples"), "raise --burnin and --samples"),
+        (InputError("raise {n_burnin}\nand {n_samples}"), "raise --burnin and --samples"),
         (KeyError("x"), "unexpected KeyError ('x'): this is a mistake in rflvm, and --debug shows where"),
     ],
 )
@@ -135,7 +136,7 @@ def test_warnings_are_one_line_each_and_logs_are_kept(capsys):
 
     with messages.hearing() as heard:
         for _ in range(2):
-            warnings.warn("raise n_samples\nor more", UserWarning, stacklevel=1)
+            warnings.warn(Sentence("raise {n_samples}\nor more"), UserWarning, stacklevel=1)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         logging.getLogger("rflvm.gibbs").info("chains start")
     assert capsys.readouterr().err == "rflvm: warning: raise --samples or more\n"

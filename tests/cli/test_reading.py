@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.io import mmwrite
+from scipy.io import mmread, mmwrite
 
 from rflvm.cli import reading
 from rflvm.cli.columns import Wanted
-from rflvm.data import tables
+from rflvm.data import memory, tables
 from rflvm.files.npz import FileError
 
 Y = np.array([[1.0, 0, 3], [np.nan, 2, 0.5]])
@@ -124,6 +126,102 @@ def test_matrix_market():
     Path("t.mtx.gz").write_bytes(gzip.compress(Path("t.mtx").read_bytes()))
     for path in ("t.mtx", "t.mtx.gz"):
         np.testing.assert_array_equal(reading.read(path, Wanted()).values, counts.toarray())
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "skew-symmetric"])
+@pytest.mark.parametrize(
+    ("dense", "field"), [(False, "real"), (False, "integer"), (False, "pattern"), (True, "real"), (True, "integer")]
+)
+def test_every_kind_of_matrix_market_is_read_as_scipy_reads_it(dense, field, symmetry):
+    Z = np.array([[0.0, 2, 0], [1, 0, 0], [0, 7, 0]])
+    Z = {"general": Z, "symmetric": Z + Z.T, "skew-symmetric": Z - Z.T}[symmetry]
+    mmwrite("t.mtx", Z if dense else sparse.coo_array(Z), comment="two\nlines", field=field, symmetry=symmetry)
+    expected = mmread("t.mtx")
+    expected = expected if isinstance(expected, np.ndarray) else expected.toarray()
+    np.testing.assert_array_equal(reading.read("t.mtx", Wanted()).values, expected)
+
+
+def test_entries_of_matrix_market_that_are_there_twice_are_added_up():
+    table = read(b"%%MatrixMarket MATRIX Coordinate Real General\n\n2 2 2\n1 2 3\n\n1 2 4.5", "t.mtx")
+    assert table.values.tolist() == [[0, 7.5], [0, 0]]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_sparse_matrices_of_every_format_that_scipy_saves(form, compressed):
+    Z = np.nan_to_num(Y, nan=4)
+    for kind in (sparse.csr_array, sparse.csr_matrix):
+        sparse.save_npz("t.npz", kind(Z).asformat(form), compressed=compressed)
+        np.testing.assert_array_equal(reading.read("t.npz", Wanted()).values, Z)
+
+
+def test_a_header_may_be_longer_than_a_cell_of_the_csv_module(monkeypatch):
+    names = [f"ENSG{j:011d}" for j in range(15_000)]
+    limit = csv.field_size_limit()
+    for delimiter in ",;\t":
+        text = delimiter.join(names) + "\n" + delimiter.join(["1"] * len(names)) + "\n"
+        table = read(text)
+        assert table.columns == tuple(names)
+        assert table.values.shape == (1, 15_000)
+    assert csv.field_size_limit() == limit
+
+
+def test_delimiters_within_quotes_do_not_count():
+    table = read('"a,b,c,d";"say ""x,y"""\n1;2\n')
+    assert table.columns == ("a,b,c,d", 'say "x,y"')
+
+
+def test_tables_that_are_too_large_are_refused_before_they_are_expanded(monkeypatch):
+    Z = np.ones((1000, 1000))
+    np.save("t.npy", Z)
+    np.savez_compressed("t.npz", Y=Z)
+    sparse.save_npz("sparse.npz", sparse.coo_array((1000, 1000)))
+    Path("t.mtx").write_text("%%MatrixMarket matrix coordinate real general\n1000 1000 1\n1 1 1\n")
+    Path("entries.mtx").write_text("%%MatrixMarket matrix coordinate real general\n2 2 1000000\n1 1 1\n")
+    text = "\n".join(["a,b"] + ["1,2"] * 500_000)
+    Path("t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    Path("line.csv.gz").write_bytes(gzip.compress(b"a" * 9_000_000))
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame(Z).rename(columns=str).to_parquet("t.parquet")
+    monkeypatch.setattr(memory, "available", lambda: 15_000_000)
+    for name in ("t.npy", "t.npz", "sparse.npz", "t.mtx", "entries.mtx", "t.parquet"):
+        with pytest.raises(FileError, match=rf"^{name} needs [0-9.]+ GB of memory .* 0.015 GB are free, .* keep fewer"):
+            reading.read(name, Wanted())
+    for name in ("t.csv.gz", "line.csv.gz"):
+        with pytest.raises(FileError, match=rf"^{name} needs more memory than there is \(.*\): keep fewer columns"):
+            reading.read(name, Wanted())
+    monkeypatch.setattr(memory, "available", lambda: None)
+    assert reading.read("t.npz", Wanted()).values.shape == (1000, 1000)
+
+
+def test_the_size_of_an_h5ad_file_is_looked_at_before_it_is_expanded(monkeypatch):
+    monkeypatch.setattr("rflvm.cli.frames.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "anndata", types.ModuleType("anndata"))
+    with h5py.File("t.h5ad", "w") as file:
+        file.create_dataset("layers/counts", (1000, 1000), float, compression="gzip", fillvalue=0)
+    monkeypatch.setattr(memory, "available", lambda: 15_000_000)
+    with pytest.raises(FileError, match=r"^t.h5ad needs 0.008 GB of memory as it is stored in the file, expanded"):
+        reading.read("t.h5ad", Wanted())
+
+
+@pytest.mark.parametrize("name", ["t.npy", "t.npz", "t.mtx", "t.csv", "t.parquet"])
+def test_memory_that_runs_out_is_no_damage(name, monkeypatch):
+    np.save("t.npy", Y)
+    np.savez("t.npz", Y=Y)
+    Path("t.mtx").write_text("%%MatrixMarket matrix array real general\n1 1\n1\n")
+    Path("t.csv").write_text("a,b\n1,2\n")
+    pytest.importorskip("pandas").DataFrame({"a": [1.0]}).to_parquet("t.parquet")
+
+    def fail(*args, **settings):
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    for function in (
+        "numpy.lib.format.read_array", "numpy.loadtxt", "rflvm.cli.delimited._table", "pandas.read_parquet"
+    ):  # fmt: skip
+        monkeypatch.setattr(function, fail)
+    line = rf"^{name} needs more memory than there is \(Unable to allocate 9 TiB\): keep fewer columns or rows$"
+    with pytest.raises(FileError, match=line):
+        reading.read(name, Wanted())
 
 
 def test_parquet():

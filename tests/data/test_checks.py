@@ -9,6 +9,7 @@ import pytest
 import rflvm
 from rflvm import likelihoods
 from rflvm.data import checks, tables
+from rflvm.numerics.errors import InputError, InputTypeError
 
 COUNTS = np.arange(12.0).reshape(4, 3)
 
@@ -275,3 +276,90 @@ def test_columns_are_those_of_the_fit(columns, message):
     other = tables.read(pd.DataFrame(np.ones((2, len(columns))), columns=list(columns)))
     with pytest.raises(ValueError, match=message):
         checks.check_columns(other, 3, names, "RFLVM")
+
+
+# Numbers and choices that are something else
+
+
+@pytest.mark.parametrize("value", [np.array(["pca"]), np.array(["pca", "map"]), None, 3, ["pca"], {"{": 1}])
+def test_a_choice_that_is_no_name_is_refused_as_it_is(value):
+    refuse(ValueError, r"^latents must be one of 'sample', 'map', got ", latents=value)
+
+
+@pytest.mark.parametrize("value", [2**31, 2**63, 10**30])
+def test_sizes_that_no_array_has_are_refused(value):
+    refuse(ValueError, rf"^n_features must be at most 2147483647, got {value}$", n_features=value)
+
+
+@pytest.mark.parametrize("value", [2**32, 2**63, 10**30])
+def test_seeds_are_32_bits(value):
+    with pytest.raises(ValueError, match=rf"^random_state must be at most 4294967295, got {value}$"):
+        checks.check_seed(value)
+    refuse(ValueError, rf"^seed must be at most 4294967295, got {value}$", seed=value)
+    with pytest.raises(ValueError, match="seed must be at most"):
+        rflvm.maximise(COUNTS, "poisson", seed=value)
+    assert checks.check_seed(2**32 - 1) == 2**32 - 1
+
+
+@pytest.mark.parametrize("value", [np.int8(2), True, np.uint64(2)])
+def test_whole_numbers_of_every_kind_become_python_integers(value):
+    number = checks.check_integer("n_components", value, 1)
+    assert type(number) is int
+    assert number == value
+
+
+@pytest.mark.parametrize("value", [np.array(2), np.array([2])])
+def test_an_array_is_no_whole_number(value):
+    refuse(TypeError, r"^n_components must be a whole number, got array\(", n_components=value)
+
+
+@pytest.mark.parametrize("prior", ["a", 1.0, {"beta_scale": 1.0}, rflvm.Prior])
+def test_a_prior_is_a_prior(prior):
+    message = r"^prior must be a Prior, such as rflvm.Prior\(bias_scale=5\), got "
+    refuse(TypeError, message, prior=prior)
+    with pytest.raises(TypeError, match=message):
+        rflvm.maximise(COUNTS, "poisson", prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("prior", "least"),
+    [
+        (rflvm.Prior(alpha_shape=1e300), "1e-12"),
+        (rflvm.Prior(beta_scale=1e-200), "1e-12"),
+        (rflvm.Prior(alpha_shape=1e-3), "0.01"),
+        (rflvm.Prior(mu0=-1e20), "0"),
+    ],
+)
+def test_hyperparameters_whose_squares_overflow_are_refused(prior, least):
+    refuse(ValueError, rf"^prior\.\w+ must be from {least} to 1e\+12 in size, got ", prior=prior)
+
+
+@pytest.mark.parametrize("family", ["poisson", "negative_binomial", "multinomial", likelihoods.Binomial(trials=2**60)])
+@pytest.mark.parametrize("count", [2.0**53, 1e30])
+def test_counts_that_no_float_tells_from_their_neighbours_are_refused(family, count):
+    message = r"needs counts below 2\*\*53, .* got Y\[1, 1\] = .* \(1 such cell\); count in larger units"
+    refuse(ValueError, message, Y=np.where(COUNTS == 4, count, COUNTS), likelihood=family)
+
+
+# The parts of an error
+
+
+def parts_of(error_of):
+    with pytest.raises((InputError, InputTypeError)) as caught:
+        error_of()
+    return caught.value.parameter, caught.value.row, caught.value.column
+
+
+def test_errors_say_which_parameter_row_and_column_as_values_too():
+    check = lambda Y, family="poisson": checks.check_table(Y, likelihoods.get(family), None, None, 1)  # noqa: E731
+    assert parts_of(lambda: checks.check_integer("thin", 0, 1)) == ("thin", None, None)
+    assert parts_of(lambda: checks.check_integer("thin", "a", 1)) == ("thin", None, None)
+    assert parts_of(lambda: checks.check_choice("kernel", "a", ("b",))) == ("kernel", None, None)
+    assert parts_of(lambda: check(np.where(COUNTS == 4, np.inf, COUNTS))) == (None, 1, 1)
+    assert parts_of(lambda: check(np.where(COUNTS == 5, -1, COUNTS))) == (None, 1, 2)
+    assert parts_of(lambda: check(np.where(COUNTS == 5, 0.5, COUNTS))) == (None, 1, 2)
+    assert parts_of(lambda: check(COUNTS, "bernoulli")) == (None, 0, 2)
+    assert parts_of(lambda: check(np.where(COUNTS > 8, np.nan, COUNTS))) == (None, 3, None)
+    assert parts_of(lambda: check(np.where(COUNTS % 3 == 1, np.nan, COUNTS))) == (None, None, 1)
+    assert parts_of(lambda: tables.read(np.array([[1.0, 2.0], [1.0, "x"]], object))) == ("Y", 1, 1)
+    assert parts_of(lambda: tables.read(np.ones((2, 2), complex))) == ("Y", None, None)

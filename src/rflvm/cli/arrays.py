@@ -1,85 +1,58 @@
-"""NPY, NPZ and Matrix Market files: numbers without names. Nothing in them is ever unpickled."""
+"""NPY and NPZ files: numbers without names. Nothing in them is ever unpickled, and no size is believed unchecked."""
 
 from __future__ import annotations
 
+import math
+import os
+import warnings
 import zipfile
-import zlib
+from collections.abc import Callable
+from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy
 
-from ..data import tables
+from ..data import memory, tables
 from ..files.npz import FileError
+from ..numerics.errors import InputError, told
 from .columns import Wanted, assign
+from .messages import OPTIONS
 from .table import FileTable
 
-_SPARSE = {"format", "shape", "data"}  # what scipy.sparse.save_npz writes, among others
+# What scipy.sparse.save_npz writes: with these the arrays that the format is made of.
+_SPARSE = {"format", "shape", "data"}
+_PARTS = {
+    "csr": ("indices", "indptr"),
+    "csc": ("indices", "indptr"),
+    "bsr": ("indices", "indptr"),
+    "coo": ("row", "col"),
+    "dia": ("offsets",),
+}
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
 def read_npy(path: Path, wanted: Wanted) -> FileTable:
     """Read one array."""
     _check_magic(path, npy.MAGIC_PREFIX)
-    try:
-        # A map is refused when the file is shorter than the array, before any memory is asked for.
-        array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except ValueError as error:
-        raise _damaged(path, error) from None
-    return _table(path, array, wanted)
+    with path.open("rb") as file:
+        array = _guarded(path, lambda: _read_array(file, os.fstat(file.fileno()).st_size, str(path)))
+    return table_of(path, array, wanted)
 
 
 def read_npz(path: Path, wanted: Wanted) -> FileTable:
     """Read the only array, the one named by ``--layer``, or a sparse matrix that SciPy has saved."""
     _check_magic(path, b"PK")
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            if set(file.files) > _SPARSE and wanted.layer is None:
-                from scipy import sparse
-
-                array = sparse.load_npz(path)
-            else:
-                array = file[_choose(path, file.files, wanted.layer)]
-    except FileError:
-        raise
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        raise _damaged(path, error) from None
-    return _table(path, array, wanted)
+    return table_of(path, _guarded(path, lambda: _read_npz(path, wanted.layer)), wanted)
 
 
-def read_matrix_market(path: Path, wanted: Wanted) -> FileTable:
-    """Read a Matrix Market file; what is not stored is zero."""
-    from scipy.io import mmread
-
-    try:
-        array = mmread(path)
-    except (ValueError, OverflowError, EOFError, zlib.error, OSError) as error:
-        raise FileError(f"{path} is not a whole Matrix Market file ({error}): take another copy of it") from None
-    return _table(path, array, wanted)
-
-
-def _check_magic(path: Path, start: bytes) -> None:
-    with path.open("rb") as file:
-        if file.read(len(start)) != start:
-            kind = path.suffix[1:].upper()
-            raise FileError(f"{path} is not an {kind} file: check that its name fits its content")
-
-
-def _choose(path: Path, names: list[str], layer: str | None) -> str:
-    if layer is None and len(names) == 1:
-        return names[0]
-    if layer not in names:
-        problem = "more than one array" if layer is None else f"no array {layer!r}"
-        raise FileError(f"{path} has {problem}: name one by --layer; it has {', '.join(names) or 'none'}")
-    return layer
-
-
-def _table(path: Path, array: Any, wanted: Wanted) -> FileTable:
+def table_of(path: Path, array: Any, wanted: Wanted) -> FileTable:
+    """The table that an array without names is, dense or sparse."""
     try:
         values = tables.numeric(str(path), array, 2)
     except (TypeError, ValueError) as error:
-        text = str(error).split(". Reshape")[0]
-        raise FileError(f"{text}: expected a table, rows x columns of real numbers") from None
+        raise FileError(f"{told(error, OPTIONS)}: expected a table, rows x columns of real numbers") from None
     if 0 in values.shape:
         raise FileError(
             f"{path} has {values.shape[0]} rows and {values.shape[1]} columns: expected at least one of each"
@@ -97,8 +70,77 @@ def _table(path: Path, array: Any, wanted: Wanted) -> FileTable:
     )
 
 
-def _damaged(path: Path, error: Exception) -> FileError:
-    text = " ".join(str(error).split()) or type(error).__name__
-    if "pickle" in text or "Object arrays" in text or "object arrays" in text or "Python objects" in text:
-        return FileError(f"{path} holds Python objects, which are never loaded: save an array of numbers instead")
-    return FileError(f"{path} is damaged ({text}): take another copy of it")
+def _check_magic(path: Path, start: bytes) -> None:
+    with path.open("rb") as file:
+        if file.read(len(start)) != start:
+            kind = path.suffix[1:].upper()
+            raise FileError(f"{path} is not an {kind} file: check that its name fits its content")
+
+
+def _guarded(path: Path, read: Callable[[], Any]) -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what NumPy takes a damaged header for
+            return read()
+    except (FileError, InputError, MemoryError):
+        raise
+    except Exception as error:  # numpy, zipfile and tokenize have a dozen ways to stumble over a damaged file
+        text = " ".join(str(error).split()) or type(error).__name__
+        raise FileError(f"{path} is damaged ({text}): take another copy of it") from None
+
+
+def _read_npz(path: Path, layer: str | None) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        if layer is not None or not set(names) > _SPARSE:
+            return _read_member(path, archive, _choose(path, names, layer))
+        return _read_sparse(path, archive)
+
+
+def _read_sparse(path: Path, archive: zipfile.ZipFile) -> Any:
+    from scipy import sparse
+
+    form = str(np.asarray(_read_member(path, archive, "format"), "S3").item(), "ascii")
+    if form not in _PARTS:
+        raise ValueError(f"a sparse matrix of the unknown format {form!r}")
+    parts = [_read_member(path, archive, name) for name in ("data", *_PARTS[form])]
+    shape = tuple(int(size) for size in _read_member(path, archive, "shape"))
+    data, *places = parts
+    if any(part.dtype.kind not in "iu" for part in places):
+        raise ValueError("indices that are not whole numbers")
+    # The constructors look at lengths only; ``data.sparse`` looks at the indices before the matrix is made dense.
+    make: Any = getattr(sparse, f"{form}_array")
+    return make((data, tuple(places)) if form == "coo" else (data, *places), shape=shape)
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    file = name if name in archive.namelist() else f"{name}.npy"
+    size = archive.getinfo(file).file_size
+    memory.check(str(path), size, f"to unpack {name!r}")
+    with archive.open(file) as member:
+        return _read_array(member, size, str(path))  # pyright: ignore[reportArgumentType]
+
+
+def _read_array(file: BufferedIOBase, size: int, name: str) -> np.ndarray:
+    """An array from a file of this size, if its header is as large as the rest of it."""
+    header = _HEADERS.get(npy.read_magic(file))
+    if header is None:
+        raise ValueError("an array in a version of the NPY format that numbers do not need")
+    shape, _, dtype = header(file)
+    if dtype.hasobject:
+        raise FileError(f"{name} holds Python objects, which are never loaded: save an array of numbers instead")
+    needed, there = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if min(shape, default=0) < 0 or needed > there:
+        raise ValueError(f"an array of shape {shape} takes {needed} bytes, and there are {there}")
+    memory.check(name, needed, f"as an array of shape {shape}")
+    file.seek(0)
+    return npy.read_array(file, allow_pickle=False)
+
+
+def _choose(path: Path, names: list[str], layer: str | None) -> str:
+    if layer is None and len(names) == 1:
+        return names[0]
+    if layer is None or layer not in names:
+        problem = "more than one array" if layer is None else f"no array {layer!r}"
+        raise FileError(f"{path} has {problem}: name one by --layer; it has {', '.join(names) or 'none'}")
+    return layer

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import math
+import sys
 import zlib
 from array import array
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..data import memory
 from ..files.npz import FileError
 from .columns import LABELS, Roles, Wanted, assign
 from .table import FileTable
@@ -76,6 +78,7 @@ def _table(
 ) -> FileTable:  # fmt: skip
     cells, numbers, labels, offset = array("d"), [], [], []
     classes: dict[str, list[str]] = {name: [] for name in roles.classes}
+    most = memory.SHARE * (memory.available() or sys.maxsize) / cells.itemsize
     for number, row in lines:
         if len(row) != n_columns:
             raise FileError(
@@ -92,6 +95,8 @@ def _table(
             if math.isnan(offset[-1]):
                 raise FileError(f"{path}, line {number}: the offset is missing, and every row needs one")
         cells.extend([_number(row, j, marks, path, number, names) for j in roles.cells])
+        if len(cells) > most:
+            raise MemoryError(f"{memory.gigabytes(len(cells) * cells.itemsize)} up to line {number}")
     return FileTable(
         path=path,
         values=np.frombuffer(cells, float).reshape(len(numbers), len(roles.cells)),
@@ -145,19 +150,26 @@ def _lines(file: TextIOWrapper, path: Path) -> Iterator[Line]:
         return
     number = blank
     try:
-        fields = {mark: len(next(csv.reader([start], delimiter=mark))) for mark in DELIMITERS}
-        delimiter = max(DELIMITERS, key=lambda mark: fields[mark])
+        # Not by the csv module: to a wrong delimiter a long header is one cell, and a cell may not be that long.
+        unquoted = "".join(start.split('"')[::2])
+        delimiter = max(DELIMITERS, key=unquoted.count)
         reader = csv.reader(chain([start], text), delimiter=delimiter, strict=True)
         for row in reader:
             number = reader.line_num + blank
             if any(cell.strip() for cell in row) or len(row) > 1:
                 yield number, row
     except csv.Error as error:
-        raise FileError(f"{path}, line {number + 1}: {error}: look for a quote that is not closed") from None
+        advice = "look for a quote that is not closed"
+        if "field limit" in str(error):
+            advice += ", or for another separator than comma, semicolon or tab"
+        raise FileError(f"{path}, line {number + 1}: {error}: {advice}") from None
 
 
 def _without_nul(file: TextIOWrapper, path: Path) -> Iterator[str]:
-    for number, line in enumerate(file, 1):
+    longest = int(memory.SHARE * (memory.available() or sys.maxsize))  # a packed file can hold any length of line
+    for number, line in enumerate(iter(lambda: file.readline(longest), ""), 1):
+        if len(line) == longest:
+            raise MemoryError(f"line {number} has {memory.gigabytes(longest)} or more")
         if "\0" in line:
             raise FileError(
                 f"{path}, line {number} has NUL bytes, so it is not a text table in UTF-8: if it comes from a "

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..files.npz import FileError
-from ..sampling import progress
 from . import messages
 from .columns import Wanted
 from .families import NAMES, Family
@@ -295,6 +294,8 @@ def _log(
 
     import numpy as np
 
+    from ..sampling.progress import acceptance_rates
+
     finite = lambda value: value if math.isfinite(value) else None  # noqa: E731
     run = model.draws_.run
     about = {
@@ -327,7 +328,7 @@ def _log(
             {"quantity": q.name, "rhat": finite(q.rhat), "effective_draws": finite(q.ess), "converged": q.converged}
             for q in model.diagnostics_
         ],
-        "acceptance": {} if run is None else progress.acceptance_rates(model.draws_.info),
+        "acceptance": {} if run is None else acceptance_rates(model.draws_.info),
         "notes": heard.notes,
         "warnings": heard.warnings,
     }

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import tables
+from ..data import memory, tables
 from ..files.npz import FileError
+from ..numerics.errors import InputError, told
 from .columns import LABELS, Wanted, assign
+from .messages import OPTIONS
 from .table import FileTable
 
 
@@ -18,9 +20,14 @@ def read_parquet(path: Path, wanted: Wanted) -> FileTable:
     """Read a data frame. An index that is more than a count of the rows has the row labels."""
     _require(path, "pandas", "pyarrow")
     import pandas as pd
+    from pyarrow import parquet
 
     try:
+        about = parquet.read_metadata(path)
+        memory.check(str(path), 8 * about.num_rows * about.num_columns, "as a table of numbers")
         frame = pd.read_parquet(path, engine="pyarrow")
+    except (InputError, MemoryError):
+        raise
     except Exception as error:  # pyarrow has its own classes of errors
         raise FileError(f"{path} is not a whole Parquet file ({error}): take another copy of it") from None
     if 0 in frame.shape:
@@ -53,13 +60,16 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
     import anndata  # pyright: ignore[reportMissingImports]
 
     try:
+        memory.check(str(path), _stored(path), "as it is stored in the file, expanded")
         data = anndata.read_h5ad(path)
+    except (InputError, MemoryError):
+        raise
     except Exception as error:  # h5py and anndata have many ways to stumble over a damaged file
         raise FileError(f"{path} is not a whole h5ad file ({error}): take another copy of it") from None
     try:
         reading = tables.read(data, wanted.layer)
     except (TypeError, ValueError) as error:
-        raise FileError(f"{path}: {str(error).replace('Y has', 'it has')}; --layer names a layer") from None
+        raise FileError(f"{path}: {told(error, OPTIONS | {'Y': 'it'})}; --layer names a layer") from None
     columns = [str(name) for name in data.var_names]
     roles = assign(path, columns, len(columns), Wanted(ignored=wanted.ignored, known=wanted.known))
     labels = data.obs_names if wanted.labels is None else _observed(path, data, wanted.labels)
@@ -74,6 +84,16 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
         offset=offset,
         notes=roles.notes,
     )
+
+
+def _stored(path: Path) -> int:
+    """Bytes that all arrays of an HDF5 file have once they are read, by what the file says of them."""
+    import h5py
+
+    sizes = []
+    with h5py.File(path) as file:
+        file.visititems(lambda name, item: sizes.append(item.nbytes) if isinstance(item, h5py.Dataset) else None)
+    return sum(sizes)
 
 
 def _require(path: Path, *packages: str) -> None:
@@ -98,7 +118,7 @@ def _cells(path: Path, frame: Any, wanted: Wanted) -> np.ndarray:
     try:
         values = tables.read(numbers).values
     except (TypeError, ValueError) as error:
-        raise FileError(f"{path}: {str(error).replace(' of Y', '')}; leave the column out by --ignore") from None
+        raise FileError(f"{path}: {told(error, OPTIONS | {'of_Y': ''})}; leave the column out by --ignore") from None
     return np.where(np.isin(values, wanted.marked), np.nan, values)
 
 

@@ -5,31 +5,38 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
-import re
 import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import click
 
-# What the library calls a thing, and what the command line calls it.
-_WORDS = (
-    (r"Call more_samples\(n\), or raise n_samples or n_chains", "give --resume and a larger --samples"),
-    (r"more_samples\(n\) goes on with chains; or fit again", "rflvm fit --resume goes on with chains; or fit again"),
-    (r", or init= with positions that you trust", ""),
-    (r"fewer components", "fewer --components"),
-    (r": raise max_iter", ": good for a first look; without --quick or --inference map the chains go on from there"),
-    (r'exposure="total"', "--exposure total"),
-    (r'inference="gibbs"', "--inference gibbs"),
-    (r"n_components", "--components"),
-    (r"n_features", "--features"),
-    (r"n_samples", "--samples"),
-    (r"n_burnin", "--burnin"),
-    (r"n_chains", "--chains"),
-    (r"random_state", "--seed"),
-    (r"\bfor real-valued data use the gaussian likelihood", "for real numbers give --likelihood gaussian"),
-    (r": use another folder", ": give the settings of that run, or another --out"),
-)
+from ..numerics.errors import told
+
+# What the command line says where a sentence of the library has a name: options for parameters, and its own remedies.
+OPTIONS = {
+    "Y": "the table",
+    "exposure_total": "--exposure total",
+    "inference_gibbs": "--inference gibbs",
+    "n_burnin": "--burnin",
+    "n_chains": "--chains",
+    "n_components": "--components",
+    "n_features": "--features",
+    "n_samples": "--samples",
+    "offset": "--offset",
+    "random_state": "--seed",
+    "seed": "--seed",
+    "drop_it": "leave it out",
+    "gaussian": "for real numbers give --likelihood gaussian",
+    "go_on": "rflvm fit --resume",
+    "longer_climb": "good for a first look; without --quick or --inference map the chains go on from there",
+    "more_draws": "Give --resume and a larger --samples",
+    "or_float64": "",
+    "other_folder": "give the settings of that run, or another --out",
+    "other_out": "give another --out",
+    "other_starts": " or fewer --components",
+    "reshape": "",
+}
 _ADVICE = {
     errno.ENOSPC: "free some space or write to another disk",
     errno.EDQUOT: "free some space or write to another disk",
@@ -67,7 +74,7 @@ def note(text: str) -> None:
 
 def describe(error: BaseException) -> str:
     """An exception for a person who has not written the code that raised it."""
-    text = _one_line(str(error))
+    text = _one_line(told(error, OPTIONS))
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         advice = _ADVICE.get(error.errno or 0)
@@ -75,15 +82,13 @@ def describe(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return f"not enough memory ({text}): fit fewer rows, columns, --features or --samples"
     if isinstance(error, ValueError | TypeError | OSError | ImportError | ArithmeticError):
-        return in_options(text)
+        return text
     return f"unexpected {type(error).__name__} ({text}): this is a mistake in rflvm, and --debug shows where"
 
 
 def in_options(text: str) -> str:
-    """The same, with options in place of parameters."""
-    for words, option in _WORDS:
-        text = re.sub(words, option, text)
-    return text
+    """A sentence of the library, with options in place of parameters."""
+    return told(text, OPTIONS)
 
 
 @contextlib.contextmanager
@@ -96,7 +101,7 @@ def hearing() -> Iterator[Heard]:
             heard.notes.append(_one_line(record.getMessage()))
 
     def show(message, category, filename, lineno, file=None, line=None):
-        text = in_options(_one_line(str(message)))
+        text = _one_line(told(message, OPTIONS))
         # An interrupt has a message of its own.
         if not issubclass(category, _PLUMBING) and text not in heard.warnings and not text.startswith("interrupted: "):
             heard.warnings.append(text)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ..files.npz import FileError
-from . import arrays, delimited, frames, messages
+from ..numerics.errors import InputError
+from . import arrays, delimited, frames, matrix_market, messages
 from .columns import Wanted
 from .table import FileTable
 
@@ -16,7 +17,7 @@ READERS = {
     ".txt": delimited.read,
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
-    ".mtx": arrays.read_matrix_market,
+    ".mtx": matrix_market.read,
     ".parquet": frames.read_parquet,
     ".h5ad": frames.read_h5ad,
 }
@@ -46,7 +47,13 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
         raise FileError(f"{path} has no layers: --layer is for .h5ad and .npz files")
     with path.open("rb"):  # what cannot be opened is refused in the same words for every format
         pass
-    return READERS[kind](path, wanted)
+    try:
+        return READERS[kind](path, wanted)
+    except InputError as error:  # a table that says itself that it is too large
+        raise FileError(messages.describe(error)) from None
+    except MemoryError as error:
+        why = f" ({error})" if str(error) else ""
+        raise FileError(f"{path} needs more memory than there is{why}: keep fewer columns or rows") from None
 
 
 def read_rows(path: str | Path, wanted: Wanted, model: Any, *, tell: bool = True) -> FileTable:

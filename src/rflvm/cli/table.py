@@ -1,8 +1,7 @@
-"""A table as it was in a file, in the form that ``rflvm.tables.read`` takes for a data frame."""
+"""A table as it was in a file, in the form that ``rflvm.data.tables.read`` takes for a data frame."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..files.npz import FileError
+from ..numerics.errors import told
 from .columns import LABELS
-from .messages import in_options
+from .messages import OPTIONS
 
 
 @dataclass
@@ -62,13 +62,14 @@ class FileTable:
         """Which column, for a message."""
         return f"column {j + 1}" if self.columns is None else f"column {self.columns[j]!r}"
 
+    def where(self, n: int | None, j: int | None) -> str:
+        """Where a row, a column or a cell is, for a message."""
+        row, column = (None if n is None else self.row(n)), (None if j is None else self.column(j))
+        return ", ".join(part for part in (row, column) if part is not None)
+
     def refusal(self, error: Exception) -> FileError:
         """What the library says of cells, rows and columns by their positions, in terms of the file."""
-        text = re.sub(r"Y\[(\d+), (\d+)\]", lambda m: f"{self.row(int(m[1]))}, {self.column(int(m[2]))}", str(error))
-        text = re.sub(r"\brow (\d+)( of Y)?(?= has| is)", lambda m: self.row(int(m[1])), text)
-        text = re.sub(r"\bcolumn (\d+) of Y", lambda m: self.column(int(m[1])), text)
-        text = text.replace("Y has", "the table has").replace("; drop it", "; leave it out")
-        return FileError(f"{self.path}: {in_options(text)}")
+        return FileError(f"{self.path}: {told(error, OPTIONS, self.where)}")
 
 
 @dataclass

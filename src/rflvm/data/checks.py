@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import operator
 from typing import Any, NamedTuple
 
@@ -10,8 +11,17 @@ import numpy as np
 
 from ..likelihoods import Likelihood
 from ..likelihoods.base import first_bad_cell
-from ..model.joint import Data
+from ..model.joint import Data, Prior
+from ..numerics.errors import InputError, InputTypeError
 from . import tables
+
+# Beyond this no array has that many entries, and seeds of scikit-learn's starts and of JAX in single precision end.
+LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
+
+# Hyperparameters are squared, and single precision ends at 1e38. Draws of a gamma variate whose shape is smaller than
+# that of alpha here underflow to zero.
+LARGEST_HYPERPARAMETER = 1e12
+LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
 
 
 class Table(NamedTuple):
@@ -25,18 +35,29 @@ class Table(NamedTuple):
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise unless the value is one of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(
+            "{parameter} must be one of {choices}, got {value}",
+            parameter=name,
+            choices=", ".join(map(repr, choices)),
+            value=repr(value),
+        )
 
 
-def check_integer(name: str, value: Any, least: int) -> int:
-    """A whole number of at least ``least``."""
+def check_integer(name: str, value: Any, least: int, most: int = LARGEST_SIZE) -> int:
+    """A whole number from ``least`` to ``most``."""
     try:
+        if isinstance(value, np.ndarray):  # of no dimensions it would pass, and be saved and shown as an array
+            raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+        raise InputTypeError(
+            "{parameter} must be a whole number, got {value}", parameter=name, value=repr(value)
+        ) from None
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
+        raise InputError("{parameter} must be at least {least}, got {value}", parameter=name, least=least, value=number)
+    if number > most:
+        raise InputError("{parameter} must be at most {most}, got {value}", parameter=name, most=most, value=number)
     return number
 
 
@@ -46,7 +67,29 @@ def check_seed(random_state: Any) -> int:
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
-    return check_integer("random_state", random_state, 0)
+    return check_integer("random_state", random_state, 0, LARGEST_SEED)
+
+
+def check_prior(prior: Any) -> Prior:
+    """Hyperparameters of a size that squares and products of them can be computed."""
+    if not isinstance(prior, Prior):
+        raise InputTypeError(
+            "{parameter} must be a Prior, such as rflvm.Prior(bias_scale=5), got {value}",
+            parameter="prior",
+            value=repr(prior),
+        )
+    for field in dataclasses.fields(prior):
+        value = getattr(prior, field.name)
+        least = LEAST_HYPERPARAMETER.get(field.name, 1 / LARGEST_HYPERPARAMETER)
+        if not least <= abs(value) <= LARGEST_HYPERPARAMETER:
+            raise InputError(
+                "{parameter} must be from {least:g} to {most:g} in size, got {value:g}",
+                parameter=f"prior.{field.name}",
+                least=least,
+                most=LARGEST_HYPERPARAMETER,
+                value=value,
+            )
+    return prior
 
 
 def check_run(n_samples: Any, n_burnin: Any, thin: Any) -> dict[str, int]:
@@ -57,7 +100,11 @@ def check_run(n_samples: Any, n_burnin: Any, thin: Any) -> dict[str, int]:
         "thin": check_integer("thin", thin, 1),
     }
     if run["thin"] > run["n_samples"]:
-        raise ValueError(f"thin = {thin} keeps no draw of n_samples = {n_samples}: thin must not exceed n_samples")
+        raise InputError(
+            "thin = {keep} keeps no draw of {n_samples} = {sweeps}: thin must not exceed {n_samples}",
+            keep=run["thin"],
+            sweeps=run["n_samples"],
+        )
     return run
 
 
@@ -66,7 +113,12 @@ def check_dimensions(n_components: Any, n_features: Any) -> tuple[int, int]:
     D = check_integer("n_components", n_components, 1)
     M = check_integer("n_features", n_features, 2)
     if M % 2:
-        raise ValueError(f"n_features must be even (a cosine and a sine per frequency), got {M}: use {M + 1}")
+        raise InputError(
+            "{parameter} must be even (a cosine and a sine per frequency), got {M}: use {next}",
+            parameter="n_features",
+            M=M,
+            next=M + 1,
+        )
     return D, M // 2
 
 
@@ -74,23 +126,35 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
     """Check a table for a family: shapes, finiteness, support, rows and columns with nothing in them."""
     N = values.shape[0]
     if N < D:
-        raise ValueError(f"Y has fewer rows ({N} sample{'s' * (N > 1)}) than latent dimensions (n_components = {D})")
+        raise InputError(
+            "{Y} has fewer rows ({rows}) than latent dimensions ({n_components} = {D})",
+            rows=f"{N} sample{'s' * (N > 1)}",
+            D=D,
+        )
     observed = ~np.isnan(values)
     if mask is not None:
         given = np.asarray(mask)
         if given.dtype != bool or given.shape != values.shape:
-            raise ValueError(
-                f"mask must be a boolean array of shape {values.shape}, True where a cell is observed; "
-                f"got {given.dtype} of shape {given.shape}"
+            raise InputError(
+                "{parameter} must be a boolean array of shape {expected}, True where a cell is observed; "
+                "got {dtype} of shape {shape}",
+                parameter="mask",
+                expected=values.shape,
+                dtype=str(given.dtype),
+                shape=given.shape,
             )
         observed &= given
     _check_finite(values, observed)
     for axis, name in ((1, "row"), (0, "column")):
         empty = np.flatnonzero(~observed.any(axis=axis))
         if empty.size:
-            raise ValueError(
-                f"{name} {empty[0]} of Y has no observed cell ({empty.size} such): nothing can be learned "
-                f"about it; drop it"
+            raise InputError(
+                "{where:{kind} {index} of Y} has no observed cell ({such} such): nothing can be learned about it; "
+                "{drop_it:drop it}",
+                kind=name,
+                index=int(empty[0]),
+                such=empty.size,
+                **{name: int(empty[0])},
             )
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
@@ -111,8 +175,8 @@ def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray)
 def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
     infinite = observed & np.isinf(values)
     if infinite.any():
-        n, j = np.argwhere(infinite)[0]
-        raise ValueError(f"Y[{n}, {j}] is infinite; use NaN for a missing cell")
+        n, j = map(int, np.argwhere(infinite)[0])
+        raise InputError("{where:Y[{row}, {column}]} is infinite; use NaN for a missing cell", row=n, column=j)
 
 
 def check_offset(offset: Any, N: int) -> np.ndarray:
@@ -122,7 +186,12 @@ def check_offset(offset: Any, N: int) -> np.ndarray:
     # A copy: JAX may look at the memory of an array for as long as it is in use.
     offsets = tables.numeric("offset", offset, 1).copy()
     if offsets.shape != (N,) or not np.isfinite(offsets).all():
-        raise ValueError(f"offset must be {N} finite numbers, one per row of Y, got shape {offsets.shape}")
+        raise InputError(
+            "{parameter} must be {N} finite numbers, one per row of {Y}, got shape {shape}",
+            parameter="offset",
+            N=N,
+            shape=offsets.shape,
+        )
     return offsets
 
 
@@ -130,15 +199,19 @@ def check_exposure(exposure: Any, likelihood: Likelihood) -> None:
     """Totals are the exposures of counts with a log link; those of a multinomial row are fixed anyway."""
     check_choice("exposure", exposure, ("total",))
     if not likelihood.log_link:
-        raise ValueError(
-            f'exposure="total" is for counts with a log link (poisson, negative_binomial), not for {likelihood.name}'
+        raise InputError(
+            '{exposure_total:exposure="total"} is for counts with a log link (poisson, negative_binomial), not for '
+            "{family}",
+            family=likelihood.name,
         )
 
 
 def refuse_offset(offset: Any) -> None:
     """With ``exposure="total"`` the offset is that of ``log_totals``."""
     if offset is not None:
-        raise ValueError('exposure="total" makes the offset from the totals of the rows: leave out offset=')
+        raise InputError(
+            '{exposure_total:exposure="total"} makes the offset from the totals of the rows: leave out {offset:offset=}'
+        )
 
 
 def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
@@ -152,9 +225,11 @@ def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     total, usual = np.nansum(values, axis=1), observed @ column_means
     empty = np.flatnonzero(observed.any(axis=1) & (total == 0))
     if empty.size:
-        raise ValueError(
-            f'row {empty[0]} of Y has no counts ({empty.size} such), and exposure="total" needs the log of its total: '
-            "drop it"
+        raise InputError(
+            '{where:row {row} of Y} has no counts ({such} such), and {exposure_total:exposure="total"} needs the log '
+            "of its total: {drop_it:drop it}",
+            row=int(empty[0]),
+            such=empty.size,
         )
     return np.log(np.where(total > 0, total, 1) / np.where(total > 0, usual, 1))
 
@@ -179,8 +254,11 @@ def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None
             + "Feature names must be in the same order as they were in fit.\n" * (not unseen and not missing)
         )
     if reading.values.shape[1] != J:
-        raise ValueError(
-            f"X has {reading.values.shape[1]} features, but {estimator} is expecting {J} features as input"
+        raise InputError(
+            "X has {J} features, but {estimator} is expecting {expected} features as input",
+            J=reading.values.shape[1],
+            estimator=estimator,
+            expected=J,
         )
 
 
@@ -188,7 +266,12 @@ def check_positions(X: Any, D: int) -> np.ndarray:
     """Latent positions."""
     positions = tables.numeric("X", X, 2)
     if positions.shape[1] != D or not np.isfinite(positions).all():
-        raise ValueError(f"X must be finite positions of shape (n, {D}), got shape {positions.shape}")
+        raise InputError(
+            "{parameter} must be finite positions of shape (n, {D}), got shape {shape}",
+            parameter="X",
+            D=D,
+            shape=positions.shape,
+        )
     return positions
 
 
@@ -199,7 +282,12 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
         return init
     X = tables.numeric("init", init, 2).copy()
     if X.shape != (N, D) or not np.isfinite(X).all():
-        raise ValueError(f"init must be finite numbers of shape ({N}, {D}), got shape {X.shape}")
+        raise InputError(
+            "{parameter} must be finite numbers of shape {expected}, got shape {shape}",
+            parameter="init",
+            expected=(N, D),
+            shape=X.shape,
+        )
     return X
 
 
@@ -207,8 +295,10 @@ def to_device(table: Table, dtype: str) -> Data:
     """The table as JAX arrays; no mask at all when every cell counts."""
     large = np.abs(table.Y) > np.finfo(dtype).max
     if large.any():
-        raise ValueError(
-            f"{first_bad_cell(large, table.Y)} is too large for {dtype}: rescale Y, or use dtype='float64'"
+        raise InputError(
+            "{cell} is too large for {dtype}: rescale {Y}{or_float64:, or use dtype='float64'}",
+            cell=first_bad_cell(large, table.Y),
+            dtype=dtype,
         )
     return Data(
         Y=jnp.asarray(table.Y, dtype),

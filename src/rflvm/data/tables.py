@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..numerics.errors import InputError, InputTypeError, Sentence
+from . import sparse
+
 _EXACT = 2**53  # from here on neighbouring whole numbers are the same float
 
 
@@ -58,11 +61,16 @@ def read(Y: Any, layer: str | None = None) -> Reading:
         When a cell is not a number, or only some of the column names are strings.
     ValueError
         When the input is no table with at least one row and one column, holds complex numbers or whole
-        numbers too large for a float, or has no such layer.
+        numbers too large for a float, has no such layer, or is a sparse matrix with indices out of range or
+        too large to be made dense.
     """
     kind = _kind(Y)
     if layer is not None and kind != "anndata":
-        raise ValueError(f"layer = {layer!r} was given, but Y ({type(Y).__name__}) has no layers: only an AnnData does")
+        raise InputError(
+            "layer = {layer} was given, but {Y} ({kind}) has no layers: only an AnnData does",
+            layer=repr(layer),
+            kind=type(Y).__name__,
+        )
     if kind == "frame":
         values, columns, index = _cells_of_frame(Y), _names(Y.columns), getattr(Y, "index", None)
     elif kind == "anndata":
@@ -74,9 +82,11 @@ def read(Y: Any, layer: str | None = None) -> Reading:
     for size, what in zip(values.shape, ("sample(s)", "feature(s)"), strict=True):
         if size == 0:
             # The wording after "got" is the one that scikit-learn's checks of an estimator look for.
-            raise ValueError(
-                f"Y must have at least one row and one column, got 0 {what} (shape={values.shape}) "
-                "while a minimum of 1 is required."
+            raise InputError(
+                "{Y} must have at least one row and one column, got 0 {what} (shape={shape}) while a minimum of 1 is "
+                "required.",
+                what=what,
+                shape=values.shape,
             )
     return Reading(values, columns, index, kind)
 
@@ -111,18 +121,26 @@ def place(Y: Any, X: np.ndarray, names: Sequence[str], key: str) -> Any:
 def numeric(name: str, values: Any, ndim: int) -> np.ndarray:
     """A float array of ``ndim`` dimensions, NaN where cells are masked or missing; no copy where none is needed."""
     if hasattr(values, "toarray"):
-        values = values.toarray()
+        values = sparse.to_dense(name, values)
     hidden = np.ma.getmaskarray(values) if np.ma.isMaskedArray(values) else None
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise ValueError(f"{name} cannot be read as an array of numbers: {error}") from None
+        raise InputError(
+            "{parameter} cannot be read as an array of numbers: {why}", parameter=name, why=str(error)
+        ) from None
     floats = _floats(name, array, hidden)
     if floats.ndim != ndim:
-        advice = ""
-        if (floats.ndim, ndim) == (1, 2):
-            advice = f". Reshape your data: {name}.reshape(-1, 1) is one column, {name}.reshape(1, -1) one row"
-        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {floats.shape}{advice}")
+        reshape = (
+            "{reshape:. Reshape your data: {parameter}.reshape(-1, 1) is one column, "
+            "{parameter}.reshape(1, -1) one row}"
+        )
+        raise InputError(
+            "{parameter} must have {ndim}, got shape {shape}" + reshape * ((floats.ndim, ndim) == (1, 2)),
+            parameter=name,
+            ndim=f"{ndim} dimension{'s' * (ndim > 1)}",
+            shape=floats.shape,
+        )
     return floats
 
 
@@ -147,9 +165,10 @@ def _names(labels: Iterable[Any]) -> tuple[str, ...] | None:
     strings = [isinstance(label, str) for label in labels]
     if any(strings) and not all(strings):
         other = labels[strings.index(False)]
-        raise TypeError(
-            f"column names of Y must be strings, all or none of them, got {other!r} among strings: "
-            "use Y.columns = Y.columns.astype(str)"
+        raise InputTypeError(
+            "column names of {Y} must be strings, all or none of them, got {other} among strings: "
+            "use Y.columns = Y.columns.astype(str)",
+            other=repr(other),
         )
     return labels if any(strings) else None
 
@@ -157,10 +176,11 @@ def _names(labels: Iterable[Any]) -> tuple[str, ...] | None:
 def _layer(Y: Any, layer: str | None) -> Any:
     if layer is not None and layer not in Y.layers:
         there = ", ".join(map(repr, Y.layers)) or "none"
-        raise ValueError(f"Y has no layer {layer!r}; its layers: {there}")
+        raise InputError("{Y} has no layer {layer}; its layers: {there}", layer=repr(layer), there=there)
     cells = Y.X if layer is None else Y.layers[layer]
     if cells is None:
-        raise ValueError(f"Y has no X: name one of its layers: {', '.join(map(repr, Y.layers)) or 'none'}")
+        there = ", ".join(map(repr, Y.layers)) or "none"
+        raise InputError("{Y} has no X: name one of its layers: {there}", there=there)
     return cells.to_memory() if hasattr(cells, "to_memory") else cells
 
 
@@ -172,15 +192,17 @@ def _cells_of_frame(Y: Any) -> np.ndarray:
     values = np.empty(Y.shape)
     for j, column in enumerate(columns):
         label = Y.columns[j]
-        name = f"column {label!r} of Y" if isinstance(label, str) else f"column {label} of Y"
-        values[:, j] = _cells_of_column(name, column)
+        label = repr(label) if isinstance(label, str) else str(label)
+        values[:, j] = _cells_of_column(Sentence("column {label}{of_Y: of Y}", label=label), column)
     return values
 
 
 def _cells_of_column(name: str, column: Any) -> np.ndarray:
     dtype = column.dtype
     if hasattr(dtype, "categories"):
-        raise TypeError(f"{name} must hold numbers, got categories ({dtype})")
+        raise InputTypeError(
+            "{parameter} must hold numbers, got categories ({dtype})", parameter=name, dtype=str(dtype)
+        )
     if isinstance(dtype, np.dtype) or getattr(dtype, "kind", "O") not in "biuf":
         return _floats(name, column.to_numpy(), None)
     floats = column.to_numpy(dtype=float, na_value=np.nan)  # a pandas type with missing values
@@ -192,11 +214,17 @@ def _floats(name: str, array: np.ndarray, hidden: np.ndarray | None) -> np.ndarr
     """The array in double precision, NaN where hidden; what is hidden may be anything of the array's type."""
     kind = array.dtype.kind
     if kind in "mM":
-        raise TypeError(f"{name} must hold numbers, got dates or times ({array.dtype})")
+        raise InputTypeError(
+            "{parameter} must hold numbers, got dates or times ({dtype})", parameter=name, dtype=str(array.dtype)
+        )
     if kind == "c":
-        raise ValueError(f"{name} must hold real numbers: Complex data not supported ({array.dtype})")
+        raise InputError(
+            "{parameter} must hold real numbers: Complex data not supported ({dtype})",
+            parameter=name,
+            dtype=str(array.dtype),
+        )
     if kind not in "biufO":
-        raise TypeError(f"{name} must hold numbers, got {array.dtype} data")
+        raise InputTypeError("{parameter} must hold numbers, got {dtype} data", parameter=name, dtype=str(array.dtype))
     if hidden is not None and hidden.any():
         array = array.copy()
         array[hidden] = None if kind == "O" else 0
@@ -215,18 +243,21 @@ def _float(name: str, cell: tuple[int, ...], value: Any) -> float:
     if value is None or type(value).__name__ == "NAType":
         return np.nan
     if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        raise ValueError(f"{name} must hold real numbers: Complex data not supported, got {value!r}{_at(cell)}")
+        problem = "{parameter} must hold real numbers: Complex data not supported, got {value}"
+        raise InputError(problem + _at(cell), parameter=name, value=repr(value), **_place(cell))
     if isinstance(value, (str, bytes, np.datetime64, np.timedelta64)):
-        raise TypeError(f"{name} must hold numbers, got {value!r}{_at(cell)}")
+        problem = "{parameter} must hold numbers, got {value}"
+        raise InputTypeError(problem + _at(cell), parameter=name, value=repr(value), **_place(cell))
     try:
         number = float(value)
     except OverflowError:
         number = np.inf
     except Exception as error:  # whatever the __float__ of an unknown object raises
-        kind = type(value).__name__
-        raise TypeError(f"{name} must hold numbers, got a value of type {kind}{_at(cell)}: {error}") from None
+        problem = "{parameter} must hold numbers, got a value of type {kind}"
+        parts = {"parameter": name, "kind": type(value).__name__, "why": str(error)}
+        raise InputTypeError(problem + _at(cell) + ": {why}", **parts, **_place(cell)) from None
     if isinstance(value, numbers.Integral) and abs(number) >= _EXACT:
-        raise ValueError(_inexact(name, cell))
+        raise _inexact(name, cell)
     return number
 
 
@@ -235,14 +266,21 @@ def _check_exact(name: str, floats: np.ndarray, kind: str) -> None:
     if kind in "iu":
         large = (floats >= _EXACT) | (floats <= -_EXACT)
         if large.any():
-            cell = tuple(int(i[0]) for i in np.nonzero(large))
-            raise ValueError(_inexact(name, cell))
+            raise _inexact(name, tuple(int(i[0]) for i in np.nonzero(large)))
 
 
-def _inexact(name: str, cell: tuple[int, ...]) -> str:
-    return f"{name} holds a whole number of 2**53 or beyond{_at(cell)}, which cannot be represented exactly as a float"
+def _inexact(name: str, cell: tuple[int, ...]) -> InputError:
+    holds, why = (
+        "{parameter} holds a whole number of 2**53 or beyond",
+        ", which cannot be represented exactly as a float",
+    )
+    return InputError(holds + _at(cell) + why, parameter=name, **_place(cell))
 
 
 def _at(cell: tuple[int, ...]) -> str:
-    """Where a cell is: in a table, in a column, nowhere."""
-    return {2: " in row {} and column {}", 1: " in row {}"}.get(len(cell), "").format(*cell)
+    """Where a cell is, as part of a template: in a table, in a column, nowhere."""
+    return {2: " in {where:row {row} and column {column}}", 1: " in {where:row {row}}"}.get(len(cell), "")
+
+
+def _place(cell: tuple[int, ...]) -> dict[str, int]:
+    return dict(zip(("row", "column"), cell, strict=False)) if len(cell) <= 2 else {}

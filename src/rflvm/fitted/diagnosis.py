@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics.errors import Sentence
 from . import diagnostics
 from .fit import Fitted
 
 
-def page(fitted: Fitted) -> str:
-    """Lines for a person to read."""
+def page(fitted: Fitted) -> Sentence:
+    """Lines for a person to read; the last says what to do, if anything."""
     about = fitted.about
     N, J = about.values.shape
     lines = [
@@ -26,5 +27,5 @@ def page(fitted: Fitted) -> str:
         lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
         lines += ["", *diagnostics.table(list(fitted.diagnostics), n_chains * n_draws)]
         lines += ["", "acceptance: " + diagnostics.acceptance(fitted.draws.info)]
-    lines += ["", f"What to do: {fitted.advice}." if fitted.advice else "Nothing speaks against relying on this fit."]
-    return "\n".join(lines)
+    verdict = diagnostics.verdict(fitted.convergence, list(fitted.diagnostics))
+    return Sentence("{lines}\n\n{verdict}", lines="\n".join(lines), verdict=verdict)

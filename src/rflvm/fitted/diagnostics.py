@@ -14,12 +14,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..numerics.convergence import ess, rhat
+from ..numerics.errors import Sentence
 from ..sampling.progress import acceptance_rates
 
 N_PAIRS, N_ROWS = 50, 200  # looked at
 
 
 RHAT, ESS = 1.1, 50  # beyond, and below, what should be acted on
+
+_ADVICE = {  # by what stopped a fit; templates of sentences
+    "interrupted": (
+        "interrupted: the result is what there was so far. {go_on:more_samples(n)} goes on with chains; or fit again"
+    ),
+    "iteration limit": "the maximum was not reached: {longer_climb:raise max_iter}",
+    "line search failed": (
+        "the climb stopped where rounding errors hide the way up: the result can be used; rescale the table if its "
+        "columns differ by many orders of magnitude"
+    ),
+    "modes not found": (
+        "the coefficients of some columns were not found: look for columns that are constant or have extreme values"
+    ),
+}
 
 
 class Quantity(NamedTuple):
@@ -71,31 +86,33 @@ def acceptance(info: list[dict[str, Any]]) -> str:
     return ", ".join(f"{name} {rate:.2f}" for name, rate in acceptance_rates(info).items())
 
 
-def advice(convergence: str, quantities: list[Quantity]) -> str:
+def advice(convergence: str, quantities: list[Quantity]) -> Sentence:
     """What to do about a fit that has not converged; nothing for one that has."""
     if convergence == "not converged":
         worst = max(quantities, key=lambda q: q.rhat)
         fewest = min(quantities, key=lambda q: q.ess)
         if worst.rhat > RHAT:
-            return (
-                f"the draws have not settled: R-hat of {worst.name} is {worst.rhat:.2f} (at most {RHAT} is wanted). "
-                "Raise n_burnin and n_samples; if that does not help, draws sit in different arrangements of the rows: "
-                "try another random_state, fewer components, or init= with positions that you trust"
+            return Sentence(
+                "the draws have not settled: R-hat of {quantity} is {rhat:.2f} (at most {limit} is wanted). Raise "
+                "{n_burnin} and {n_samples}; if that does not help, draws sit in different arrangements of the rows: "
+                "try another {random_state}{other_starts:, fewer components, or init= with positions that you trust}",
+                quantity=worst.name,
+                rhat=worst.rhat,
+                limit=RHAT,
             )
-        return (
-            f"few effective draws: {fewest.ess:.0f} of {fewest.name} ({ESS} are wanted). Call more_samples(n), or "
-            "raise n_samples or n_chains"
+        return Sentence(
+            "few effective draws: {ess:.0f} of {quantity} ({limit} are wanted). "
+            "{more_draws:Call more_samples(n), or raise n_samples or n_chains}",
+            ess=fewest.ess,
+            quantity=fewest.name,
+            limit=ESS,
         )
-    return {
-        "interrupted": (
-            "interrupted: the result is what there was so far. more_samples(n) goes on with chains; or fit again"
-        ),
-        "iteration limit": "the maximum was not reached: raise max_iter",
-        "line search failed": (
-            "the climb stopped where rounding errors hide the way up: the result can be used; rescale the table if its "
-            "columns differ by many orders of magnitude"
-        ),
-        "modes not found": (
-            "the coefficients of some columns were not found: look for columns that are constant or have extreme values"
-        ),
-    }.get(convergence, "")
+    return Sentence(_ADVICE.get(convergence, ""))
+
+
+def verdict(convergence: str, quantities: list[Quantity]) -> Sentence:
+    """What to do about a fit, or that nothing need be done."""
+    remedy = advice(convergence, quantities)
+    if remedy:
+        return Sentence("What to do: {remedy}.", remedy=remedy)
+    return Sentence("Nothing speaks against relying on this fit.")

@@ -19,6 +19,7 @@ from ..maximum.draws import laplace_draws
 from ..maximum.result import Fit
 from ..model.draws import Draws
 from ..model.joint import Data, Model
+from ..numerics.errors import Sentence
 from . import diagnostics, prediction
 from .alignment import align
 
@@ -120,7 +121,7 @@ class Fitted:
         return self.likelihood.totals(self.about.values)
 
     @property
-    def advice(self) -> str:
+    def advice(self) -> Sentence:
         """What to do about a fit that has not converged; empty for one that has."""
         return diagnostics.advice(self.convergence, list(self.diagnostics))
 

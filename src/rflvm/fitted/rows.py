@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from ..data import checks, tables
 from ..model.joint import Data
+from ..numerics.errors import InputError
 from . import prediction
 from .fit import Fitted
 
@@ -117,8 +118,9 @@ def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np
             impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
             if impossible.any():
                 row = n_done + int(impossible.argmax())
-                raise ValueError(
-                    f"row {row} is impossible under the fit wherever it is put: look at its cells and offset"
+                raise InputError(
+                    "{where:row {row}} is impossible under the fit wherever it is put: look at its cells and offset",
+                    row=row,
                 )
             parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
             n_done += n

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics import linalg
-from .base import Likelihood, first_bad_cell
+from .base import LARGEST_COUNT, Likelihood, first_bad_cell
 from .bernoulli import Bernoulli
 from .gaussian import Gaussian
 from .negative_binomial import NegativeBinomial
@@ -15,7 +15,6 @@ from .poisson import Poisson
 
 _MAX_ROWS, _MAX_COLUMNS = 500, 200
 _FOLDS, _NEIGHBOURS, _REPEATS = 5, 6, 3
-_LARGEST_COUNT = 2.0**53  # every float beyond is a whole number
 
 
 def choose(Y: np.ndarray, observed: np.ndarray) -> tuple[Likelihood, str]:
@@ -38,7 +37,7 @@ def choose(Y: np.ndarray, observed: np.ndarray) -> tuple[Likelihood, str]:
     """
     if not observed.any():
         return Gaussian(), "no cell is observed"
-    fractional = observed & ~((np.floor(Y) == Y) & (np.abs(Y) < _LARGEST_COUNT))
+    fractional = observed & ~((np.floor(Y) == Y) & (np.abs(Y) < LARGEST_COUNT))
     if fractional.any():
         return Gaussian(), f"not all cells are whole numbers: {first_bad_cell(fractional, Y)}"
     negative = observed & (Y < 0)

@@ -21,6 +21,10 @@ from jax.scipy.special import gammaln
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
+from ..numerics.errors import InputError, Sentence
+
+LARGEST_COUNT = 2.0**53  # every float beyond is a whole number, and neighbouring whole numbers are the same float
+
 Theta = dict[str, Array]
 Trials = Any  # Float[Array, "N J"], or None for families without trials
 
@@ -88,7 +92,9 @@ class Likelihood:
 
     def with_trials(self, trials: Any) -> Likelihood:
         """The family with the trials of other rows."""
-        raise ValueError(f"trials= is for the binomial likelihood: {self.name} has none")
+        raise InputError(
+            "trials= is for the binomial likelihood: {family} has none", parameter="trials", family=self.name
+        )
 
     def trials_for(self, n: int, J: int) -> np.ndarray | None:
         """Trials per cell (n, J) for n rows."""
@@ -299,22 +305,38 @@ def sum_observed(values: Float[Array, "N J"], mask: Bool[Array, "N J"] | None, a
     return jnp.sum(values if mask is None else jnp.where(mask, values, 0), axis=axis)
 
 
-def first_bad_cell(bad: np.ndarray, Y: np.ndarray) -> str:
-    """Name the first offending cell of a table for an error message."""
+def first_bad_cell(bad: np.ndarray, Y: np.ndarray) -> Sentence:
+    """Name the first offending cell of a table, as a part of an error message."""
     n, j = (int(i[0]) for i in np.nonzero(bad))
-    return f"Y[{n}, {j}] = {Y[n, j]:g} ({int(bad.sum())} such cell{'s' if bad.sum() > 1 else ''})"
+    return Sentence(
+        "{where:Y[{row}, {column}]} = {value:g} ({such} such {cells})",
+        row=n,
+        column=j,
+        value=float(Y[n, j]),
+        such=int(bad.sum()),
+        cells="cell" if bad.sum() == 1 else "cells",
+    )
 
 
 def check_counts(Y: np.ndarray, observed: np.ndarray, family: str) -> None:
-    """Raise unless every observed cell is a whole number >= 0."""
+    """Raise unless every observed cell is a whole number >= 0, and small enough to be told from its neighbours."""
     negative = observed & (Y < 0)
     if negative.any():
-        raise ValueError(f"{family} needs counts >= 0, got {first_bad_cell(negative, Y)}")
+        raise InputError("{family} needs counts >= 0, got {cell}", family=family, cell=first_bad_cell(negative, Y))
     fractional = observed & (np.floor(Y) != Y)
     if fractional.any():
-        raise ValueError(
-            f"{family} needs whole numbers, got {first_bad_cell(fractional, Y)}; "
-            "for real-valued data use the gaussian likelihood"
+        raise InputError(
+            "{family} needs whole numbers, got {cell}; {gaussian:for real-valued data use the gaussian likelihood}",
+            family=family,
+            cell=first_bad_cell(fractional, Y),
+        )
+    large = observed & (Y >= LARGEST_COUNT)
+    if large.any():
+        raise InputError(
+            "{family} needs counts below 2**53, up to which a float holds them exactly, got {cell}; count in larger "
+            "units, or {gaussian:for real-valued data use the gaussian likelihood}",
+            family=family,
+            cell=first_bad_cell(large, Y),
         )
 
 

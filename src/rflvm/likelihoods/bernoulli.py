@@ -8,6 +8,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 
+from ..numerics.errors import InputError
 from .base import Logistic, first_bad_cell
 
 
@@ -23,7 +24,7 @@ class Bernoulli(Logistic):
     def check(self, Y, observed):
         bad = observed & (Y != 0) & (Y != 1)
         if bad.any():
-            raise ValueError(f"bernoulli needs cells that are 0 or 1, got {first_bad_cell(bad, Y)}")
+            raise InputError("bernoulli needs cells that are 0 or 1, got {cell}", cell=first_bad_cell(bad, Y))
 
     def exponents(self, y, theta, trials):
         return y, jnp.ones_like(y)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..numerics.errors import InputError
 from .base import SuccessCounts, check_counts, first_bad_cell
 
 
@@ -58,7 +59,7 @@ class Binomial(SuccessCounts):
         check_counts(Y, observed, "binomial")
         bad = observed & (self._per_cell(Y.shape) < np.where(observed, Y, 0))
         if bad.any():
-            raise ValueError(f"binomial needs y <= trials, got {first_bad_cell(bad, Y)}")
+            raise InputError("binomial needs y <= trials, got {cell}", cell=first_bad_cell(bad, Y))
 
     def encode(self, Y, observed):
         return np.where(observed, Y, 0), observed, self._per_cell(Y.shape)

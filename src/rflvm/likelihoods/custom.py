@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 import numpy as np
 
+from ..numerics.errors import InputError
 from .base import Likelihood
 
 
@@ -66,7 +67,12 @@ class Custom(Likelihood):
         bad = observed & ~np.isfinite(values)
         if bad.any():
             n, j = (int(i[0]) for i in np.nonzero(bad))
-            raise ValueError(f"log_prob(y, f=0) is not finite at Y[{n}, {j}] = {Y[n, j]:g}")
+            raise InputError(
+                "log_prob(y, f=0) is not finite at {where:Y[{row}, {column}]} = {value:g}",
+                row=n,
+                column=j,
+                value=float(Y[n, j]),
+            )
 
     def log_factor(self, y, f, theta, trials):
         return self._function("log_prob")(y, f)

@@ -131,11 +131,12 @@ def maximise(
     family = likelihoods.get(likelihood)
     D, H = checks.check_dimensions(n_components, n_features)
     checks.check_integer("n_iterations", n_iterations, 1)
+    seed = checks.check_integer("seed", seed, 0, checks.LARGEST_SEED)
     checks.check_choice("kernel", kernel, ("learned", "rbf"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
     table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
-    model = Model(family, D, H, prior)
+    model = Model(family, D, H, checks.check_prior(prior))
     memory_maps.make()
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)

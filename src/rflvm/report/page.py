@@ -21,6 +21,7 @@ from ..files import npz
 from ..fitted import diagnostics
 from ..fitted.fit import Fitted
 from ..fitted.summaries import column_names, image_shape_of, row_names
+from ..numerics.errors import Sentence
 from ..plots.colours import read_colours
 from . import payload
 from .figures import Figure, draw
@@ -34,7 +35,7 @@ FORMS = {  # how a decoded row is shown
     "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "
     "has the focus, the arrow keys, Page Up, Page Down, Home and End choose the column that is read.",
 }
-SAMPLER = 'inference="gibbs"'
+SAMPLER = Sentence('{inference_gibbs:inference="gibbs"}')
 
 
 def write_report(

@@ -22,6 +22,7 @@ from ..files import npz
 from ..files.trees import arrays_of, by_name, restore
 from ..model.draws import Recorder, Run
 from ..model.joint import Model
+from ..numerics.errors import InputError
 
 SECONDS = 10.0  # between two writes, at least
 VERSION = 2  # of what a folder holds; 0.1 of rflvm wrote 1, without saying so
@@ -84,9 +85,13 @@ class Checkpoint:
                 )
             for name, value in self._settings.items():
                 if header["settings"].get(name) != value:
-                    raise ValueError(
-                        f"{self.folder} holds a run with another {name} ({header['settings'].get(name)!r}, now "
-                        f"{value!r}): use another folder"
+                    raise InputError(
+                        "{folder} holds a run with another {parameter} ({old}, now {new}): "
+                        "{other_folder:use another folder}",
+                        folder=str(self.folder),
+                        parameter=name,
+                        old=repr(header["settings"].get(name)),
+                        new=repr(value),
                     )
             self.beta_thin = header["beta_thin"]
 
@@ -119,9 +124,12 @@ class Checkpoint:
                 )
             kept, run = run.n_kept, run._replace(n_sweeps=header["n_sweeps"])
             if run.n_sweeps > n_sweeps:
-                raise ValueError(
-                    f"{self.folder} has {run.n_sampled} sweeps after burn-in or more already, n_samples asks for "
-                    f"{n_sweeps - run.n_burnin}: raise n_samples or use another folder"
+                raise InputError(
+                    "{folder} has {there} sweeps after burn-in or more already, {n_samples} asks for {asked}: raise "
+                    "{n_samples} or {other_out:use another folder}",
+                    folder=str(self.folder),
+                    there=run.n_sampled,
+                    asked=n_sweeps - run.n_burnin,
                 )
             recorder.fill(kept, {name[6:]: array for name, array in arrays.items() if name[:6] == "draws."})
             if path == segments[-1]:

@@ -139,7 +139,7 @@ def sample(
     family = likelihoods.get(likelihood)
     D, H = checks.check_dimensions(n_components, n_features)
     lengths = checks.check_run(n_samples, n_burnin, thin)
-    seed = checks.check_integer("seed", seed, 0)
+    seed = checks.check_integer("seed", seed, 0, checks.LARGEST_SEED)
     chain_count = checks.check_integer("n_chains", n_chains, 1)
     checks.check_choice("latents", latents, ("sample", "map"))
     checks.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
@@ -147,7 +147,7 @@ def sample(
     checks.check_choice("dtype", dtype, ("float32", "float64"))
     table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
-    model = Model(family, D, H, prior)
+    model = Model(family, D, H, checks.check_prior(prior))
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     if coefficients == "polya-gamma" and not family.polya_gamma:

@@ -18,6 +18,7 @@ def share_kept(X, embedding):
     return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(near.tolist(), seen.tolist(), strict=True)])
 
 
+@pytest.mark.filterwarnings("ignore:Tensorflow not installed:ImportWarning")  # of umap, on import
 @pytest.mark.parametrize("name", ["isomap", "tsne", "umap"])
 def test_neighbourhoods_are_kept(name):
     """By chance 10 of 119 would be."""

@@ -1,6 +1,6 @@
 """theta: the family's own parameters given F: r and h of the negative binomial (paper, appendix C).
 
-The Gaussian's sigma^2 is drawn together with beta, in ``updates/beta.py``.
+The Gaussian's sigma^2 is drawn together with beta, in ``blocks/beta.py``.
 """
 
 from __future__ import annotations

@@ -16,6 +16,10 @@ os.environ.setdefault("NPROC", "32")
 # The suite spends most of its time compiling; simple machine code that is not optimised is ready in half the time.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
+# A mean over the wrong axis or a table in the wrong precision must not pass for want of an error.
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
 # Modules a user enters by: they check their own arguments, with better messages, and the tests of
 # those messages must get past the annotations.
 DOORS = {"rflvm.estimator", "rflvm.likelihoods.custom", "rflvm.maximum.maximise", "rflvm.sampling.run"}

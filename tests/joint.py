@@ -6,10 +6,16 @@ pair still has the prior law after any number of rounds, so the final draws of t
 independent of each other, must look like fresh draws from the prior. Small errors of a block add up
 over the rounds. Compared by two-sample Kolmogorov-Smirnov tests on many functions of the pair, with
 a Bonferroni correction: a correct sampler is rejected with probability ``FALSE_ALARM``.
+
+``block_p_values`` is the same for one block alone, the table held. What a replicate was and what the block made of it
+are compared with each other, which shows smaller errors than two independent samples, and one block compiles sooner
+than a sweep.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from typing import Any
 from unittest import mock
 
@@ -122,8 +128,8 @@ def functions(model: Model, design: Data):
             "w": state.W[0, 0],
             "|w|^2": jnp.sum(state.W**2),
             "w last": state.W[-1, 1],
-            "clusters": occupied.sum() + 0.0,
-            "pairs together": jnp.sum(state.z[:, None] == state.z) + 0.0,
+            "clusters": occupied.sum().astype(float),
+            "pairs together": jnp.sum(state.z[:, None] == state.z[None]).astype(float),
             "alpha": state.alpha,
             "mu of w": state.mu[state.z[0], 0],
             "log |Sigma| of w": jnp.linalg.slogdet(state.Sigma[state.z[0]])[1],
@@ -171,14 +177,21 @@ def flattened(draw):
     return flat
 
 
-def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
-    """Bonferroni-corrected p-value of each function."""
+@contextlib.contextmanager
+def _many_chains():
+    """Double precision, and Polya-gamma variates of all chains at once."""
     one, general = flattened(polyagamma.sample_one), flattened(polyagamma.sample)
     with (
         jax.enable_x64(True),
         mock.patch.object(polyagamma, "sample_one", one),
         mock.patch.object(polyagamma, "sample", general),
     ):
+        yield
+
+
+def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
+    """Bonferroni-corrected p-value of each function."""
+    with _many_chains():
         model, design = model_for(likelihood), design_for(likelihood)
         draw, evaluate = prior_sampler(model, design), functions(model, design)
         key_start, key_run, key_prior = jax.random.split(jax.random.key(seed), 3)
@@ -193,3 +206,49 @@ def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[st
         test: Any = stats.ks_2samp(values, prior[name], method="asymp")
         corrected[name] = min(1.0, len(chain) * test.pvalue)
     return corrected
+
+
+@functools.cache
+def _starts(likelihood: likelihoods.Likelihood, n: int, seed: int):
+    """Draws of (unknowns, table) from the prior, and the functions of them."""
+    model, design = model_for(likelihood), design_for(likelihood)
+    state, data = prior_sampler(model, design)(jax.random.split(jax.random.key(seed), n))
+    evaluate = functions(model, design)
+    return state, data, evaluate, jax.device_get(evaluate(state, data.Y, data.trials))
+
+
+def block_p_values(step, likelihood, *, n=1000, repeats=5, seed=0) -> dict[str, float]:
+    """Bonferroni-corrected p-value of each function that the block changes, for its place and for its spread.
+
+    Each replicate starts at a draw from the prior and takes the block's step a few times. A value is replaced by its
+    rank u in (0, 1) among the values at the start; the mean changes of u and of |u - 1/2| are zero if the block leaves
+    its conditional invariant, and are compared with their standard errors.
+    """
+    with _many_chains():
+        model, design = model_for(likelihood), design_for(likelihood)
+        tuning = tuning_for(design)
+        state, data, evaluate, before = _starts(likelihood, n, seed)
+
+        def replicate(key, state, Y, trials):
+            table = design._replace(Y=Y, trials=trials)
+            again = lambda state, key: (step(key, state, table, model, tuning)[0], None)  # noqa: E731
+            return lax.scan(again, state, jax.random.split(key, repeats))[0]
+
+        axes = (0, 0, 0, None if design.trials is None else 0)
+        keys = jax.random.split(jax.random.key(seed + 1), n)
+        state = jax.jit(jax.vmap(replicate, in_axes=axes))(keys, state, data.Y, data.trials)
+        after = jax.device_get(evaluate(state, data.Y, data.trials))
+    scores = {}
+    for name, values in after.items():
+        assert np.isfinite(values).all(), f"{name} is not finite in some replicate"
+        start, end = _ranks(before[name], before[name]), _ranks(values, before[name])
+        for what, change in (("", end - start), ("spread of ", np.abs(end - 0.5) - np.abs(start - 0.5))):
+            if change.any():
+                scores[what + name] = change.mean() / (change.std() / np.sqrt(n))
+    return {name: min(1.0, len(scores) * 2 * float(stats.norm.sf(abs(z)))) for name, z in scores.items()}
+
+
+def _ranks(values: np.ndarray, among: np.ndarray) -> np.ndarray:
+    """The empirical distribution function of ``among``, half of each jump counted."""
+    among = np.sort(among)
+    return (np.searchsorted(among, values, "left") + np.searchsorted(among, values, "right")) / (2 * len(among))

@@ -39,7 +39,7 @@ def by_the_book(parameters, sites, table):
     total = dla_gplvm.log_prior(parameters)
     for j in range(table.Y.shape[1]):
         b, W, y, observed = sites.b[:, j], sites.W[:, j], table.Y[:, j], table.observed[:, j]
-        A = jnp.eye(len(K)) + K * W
+        A = jnp.eye(len(K)) + K * W[None]
         a = jnp.linalg.solve(A.T, b)  # K^{-1} f with f = (K^{-1} + W)^{-1} b
         f = K @ a
         cells = observed * (y * f - jnp.exp(f) - jax.scipy.special.gammaln(y + 1))

@@ -98,7 +98,7 @@ def test_log_normal_equals_scipy_for_every_pair(x64):
     rng = np.random.default_rng(2)
     W, mu, Sigma = rng.normal(size=(3, 2)), rng.normal(size=(4, 2)), stats.invwishart(5, np.eye(2)).rvs(4, rng)
     expected = [[stats.multivariate_normal.logpdf(w, mu[k], Sigma[k]) for k in range(4)] for w in W]
-    actual = jax.jit(spectral.log_normal)(jnp.asarray(W)[:, None], jnp.asarray(mu), jnp.asarray(Sigma))
+    actual = jax.jit(spectral.log_normal)(jnp.asarray(W)[:, None], jnp.asarray(mu)[None], jnp.asarray(Sigma)[None])
     np.testing.assert_allclose(actual, expected, rtol=1e-11)
 
 
@@ -146,10 +146,11 @@ def test_new_cluster_weight_equals_the_integral_of_the_normal_over_the_niw(x64):
     s2 = np.exp(log_s2.ravel())
     mu = 0.3 + shift.ravel() * np.sqrt(s2 / 0.7)
     W = jnp.asarray([[-1.0], [0.1], [2.0]])
-    log_prior = jax.jit(spectral.niw_log_density)(prior, jnp.asarray(mu)[:, None], jnp.asarray(s2)[:, None, None])
-    log_w = jax.jit(spectral.log_normal)(W[:, None], jnp.asarray(mu)[:, None], jnp.asarray(s2)[:, None, None])
+    components = jnp.asarray(mu)[:, None], jnp.asarray(s2)[:, None, None]
+    log_prior = jax.jit(spectral.niw_log_density)(prior, *components)
+    log_w = jax.jit(spectral.log_normal)(W[:, None], *(part[None] for part in components))
     cell = 20 / 1199 * 18 / 180 * s2 * np.sqrt(s2 / 0.7)  # d sigma^2 d mu
-    integral = np.sum(np.exp(np.asarray(log_prior + log_w)) * cell, axis=1)
+    integral = np.sum(np.exp(np.asarray(log_prior[None] + log_w)) * cell, axis=1)
     np.testing.assert_allclose(np.exp(spectral.log_new_cluster(prior, W)), integral, rtol=1e-5)
 
 

@@ -39,7 +39,7 @@ def test_columns_are_independent_targets_with_their_own_acceptance(x64):
     step_size = jnp.asarray([0.15, 1.0, 0.003])  # the first is too long, the last far too short
 
     def log_density(q):
-        return -0.5 * jnp.sum((q / scale) ** 2, axis=0)
+        return -0.5 * jnp.sum((q / scale[None]) ** 2, axis=0)
 
     def chain(key, q):
         def one(q, key):

@@ -158,7 +158,7 @@ def test_envelope_right_of_one_is_above_the_density(x64):
 def test_gamma_nodes_match_seven_cumulants(x64):
     for c in [0.0, 1.0, 5.0, 9.0, 15.0, 25.0, 40.0, 300.0]:
         center, p, a = polyagamma._gamma_parameters(jnp.full(1, 4.0), jnp.full(1, c))
-        v = np.asarray(center * p / a)[:, 0]
+        v = np.asarray(center[None] * p / a)[:, 0]
         assert np.all(v > 0)
         assert p.sum() < 1  # the constant is positive
         for order in range(2, 8):

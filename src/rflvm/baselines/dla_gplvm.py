@@ -113,7 +113,7 @@ def find_mode(
     """
     Phi = features(parameters, rows)
     Lambda = _precision(Phi)
-    shares = 0.5 ** jnp.arange(_N_HALVINGS)
+    shares = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), Phi.dtype)
 
     def begin(sites, table):
         _, inverse = _factor(Phi, sites.W, Lambda)
@@ -132,9 +132,11 @@ def find_mode(
             direction = linalg.multiply_columns(inverse, slope)
             change = Phi @ direction
             largest = jnp.minimum(1, _RADIUS / jnp.maximum(jnp.abs(change).max(axis=0), _RADIUS))
-            lengths = shares[:, None] * largest
-            values = lax.map(lambda t: _log_posterior(beta + t * direction, F + t * change, Lambda, table)[0], lengths)
-            length = jnp.take_along_axis(lengths, jnp.argmax(values, axis=0)[None], axis=0)[0]
+            lengths = shares[:, None] * largest[None]
+            values = lax.map(
+                lambda t: _log_posterior(beta + t[None] * direction, F + t[None] * change, Lambda, table)[0], lengths
+            )
+            length = jnp.take_along_axis(lengths, jnp.argmax(values, axis=0)[None], axis=0)
             decrement = jnp.sum(direction * slope, axis=0).max()
             return beta + length * direction, F + length * change, decrement, n + 1
 
@@ -157,7 +159,7 @@ def _precision(Phi):
 
 def _factor(Phi, W, Lambda):
     """The Cholesky factor of P_j for each column, and P_j^{-1}."""
-    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, W) + jnp.diag(Lambda))
+    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, W) + jnp.diag(Lambda)[None])
     return L, linalg.inverse_from_cholesky(L)
 
 

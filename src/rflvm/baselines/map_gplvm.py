@@ -61,7 +61,7 @@ def find_F(
     """
     C = covariance(X, noise)
     L = jnp.linalg.cholesky(C)
-    shares = 0.5 ** jnp.arange(_N_HALVINGS)
+    shares = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), X.dtype)
 
     def column(inputs):
         f, cells = inputs
@@ -73,7 +73,7 @@ def find_F(
             a, f, _, n = carry
             b, W = sites_at(f, cells)
             root = jnp.sqrt(W)
-            factor = jnp.linalg.cholesky(jnp.eye(len(f), dtype=f.dtype) + root[:, None] * C * root)
+            factor = jnp.linalg.cholesky(jnp.eye(len(f), dtype=f.dtype) + root[:, None] * C * root[None])
             half = linalg.solve_lower(factor, (root * (C @ b))[:, None])
             new = b - root * linalg.solve_lower_transposed(factor, half)[:, 0]
             direction, change = new - a, C @ new - f

@@ -45,5 +45,5 @@ def root(X: Float[Array, "N D"], rows: Int[Array, " R"]) -> Float[Array, "N R"]:
 
 def kernel(X: Float[Array, "N D"], Z: Float[Array, "R D"]) -> Float[Array, "N R"]:
     """The RBF kernel of variance and lengthscale one between two sets of positions."""
-    squares = jnp.sum(X**2, axis=1)[:, None] + jnp.sum(Z**2, axis=1) - 2 * X @ Z.T
+    squares = jnp.sum(X**2, axis=1)[:, None] + jnp.sum(Z**2, axis=1)[None] - 2 * X @ Z.T
     return jnp.exp(-0.5 * jnp.maximum(squares, 0))

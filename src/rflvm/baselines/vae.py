@@ -76,8 +76,8 @@ def initial(key: Array, J: int, D: int, intercepts: Float[Array, " J"]) -> Weigh
 def apply(layers: Layers, inputs: Float[Array, "N I"]) -> Float[Array, "N O"]:
     """A network's output."""
     for layer in layers[:-1]:
-        inputs = jax.nn.relu(inputs @ layer["W"] + layer["b"])
-    return inputs @ layers[-1]["W"] + layers[-1]["b"]
+        inputs = jax.nn.relu(inputs @ layer["W"] + layer["b"][None])
+    return inputs @ layers[-1]["W"] + layers[-1]["b"][None]
 
 
 def encode(weights: Weights, seen: Float[Array, "N J"]) -> tuple[Float[Array, "N D"], Float[Array, "N D"]]:
@@ -111,7 +111,8 @@ def epoch(key: Array, weights: Weights, moments: Any, rows: Rows, held_out: Rows
         weights, moments = carry
         key, batch = inputs
         slope = jax.grad(lambda weights: -bound(key, weights, jax.tree.map(lambda part: part[batch], rows), decoder))
-        updates, moments = optimiser.update(slope(weights), moments)
+        with jax.numpy_dtype_promotion("standard"):  # optax raises numbers to the power of its count of steps
+            updates, moments = optimiser.update(slope(weights), moments)
         return (jax.tree.map(jnp.add, weights, updates), moments), None
 
     keys = jax.random.split(key_noise, len(order))

@@ -160,13 +160,13 @@ def most_alike(data: Data, members: Members, model: Model) -> Int[Array, "C B"]:
     theta = {name: value.mean(axis=0) for name, value in members.theta.items()}
 
     def log_density(f):
-        F = f + data.offset[:, None]
+        F = f[None] + data.offset[:, None]
         return sum_observed(model.likelihood.log_factor(data.Y, F, theta, data.trials), data.mask, axis=1)
 
     values = lax.map(log_density, members.F)
     best = jnp.argmax(values, axis=0)
     where = members.anchors[0]
-    away = jnp.sum((where[:, None] - where[best]) ** 2, axis=2) > APART**2
+    away = jnp.sum((where[:, None] - where[best][None]) ** 2, axis=2) > APART**2
     return jnp.stack([best, jnp.argmax(jnp.where(away, values, -jnp.inf), axis=0)])
 
 
@@ -192,7 +192,7 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         # Around each place and, last, as wide as the prior, which stands in where single precision overflowed; where it
         # is too coarse for a positive definite metric, rounding is added.
         eye = jnp.broadcast_to(jnp.eye(D), (1, B, D, D))
-        metric = local.metric + ROUNDING * jnp.trace(local.metric, axis1=1, axis2=2)[:, None, None] * jnp.eye(D)
+        metric = local.metric + ROUNDING * jnp.trace(local.metric, axis1=1, axis2=2)[:, None, None] * jnp.eye(D)[None]
         finite = jnp.isfinite(local.value) & jnp.isfinite(linalg.small_cholesky(metric)[-1][-1])
         centre = jnp.where(finite[:, None], local.X, 0).reshape(C, B, D)
         metric = jnp.where(finite[:, None, None], metric, jnp.eye(D)).reshape(C, B, D, D)
@@ -205,7 +205,7 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         log_proposal = logsumexp(jnp.stack([_log_student(X, centre[c], L, c) for c in range(C + 1)]), axis=0)
         base = sum_observed(model.likelihood.log_base(data.Y, theta, data.trials), data.mask, axis=1)
         state = _state(local.X, W, beta, theta)
-        target = lax.map(lambda X: row_values(X, state, data, model), X) + base - D / 2 * math.log(2 * math.pi)
+        target = lax.map(lambda X: row_values(X, state, data, model), X) + base[None] - D / 2 * math.log(2 * math.pi)
         return shift, Placed(X, target - log_proposal + math.log(C + 1))
 
     each = (members.W, members.beta, members.theta, members.anchors, members.points)
@@ -241,11 +241,11 @@ def _climb(state: State, data: Data, model: Model, n_steps: int):
 def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array:
     """Log density of the Student t around place c, of points (Q, B, D)."""
     D = X.shape[-1]
-    away = X - centre
-    white = [sum(L[i][j][c] * away[..., i] for i in range(j, D)) for j in range(D)]
+    away = X - centre[None]
+    white = [sum(L[i][j][c][None] * away[..., i] for i in range(j, D)) for j in range(D)]
     square = sum(w**2 for w in white)
     constant = math.lgamma((FREEDOM + D) / 2) - math.lgamma(FREEDOM / 2) - D / 2 * math.log(FREEDOM * math.pi)
-    return constant + sum(jnp.log(L[d][d][c]) for d in range(D)) - (FREEDOM + D) / 2 * jnp.log1p(square / FREEDOM)
+    return (constant + linalg.small_logdet(L)[c])[None] - (FREEDOM + D) / 2 * jnp.log1p(square / FREEDOM)
 
 
 def weights(placed: Placed) -> Float[Array, "S Q B"]:
@@ -258,7 +258,7 @@ def moments(placed: Placed) -> Moments:
     """Mean, covariance and density of a block of rows."""
     w = weights(placed)
     mean = jnp.einsum("sqb,sqbd->bd", w, placed.X)
-    away = placed.X - mean
+    away = placed.X - mean[None, None]
     S, Q = w.shape[:2]
     return Moments(
         mean=mean,
@@ -293,7 +293,7 @@ def replicates(
     key_where, key_cells = jax.random.split(key)
     S = len(members.W)
     # The same numbers for every row, evenly spread over the points of a member.
-    u = (jnp.arange(N_DRAWS) + jax.random.uniform(key_where, (S, N_DRAWS))) / N_DRAWS
+    u = (jnp.arange(N_DRAWS, dtype=float)[None] + jax.random.uniform(key_where, (S, N_DRAWS))) / N_DRAWS
     keys = jax.random.split(key_cells, (S, N_DRAWS))
 
     def under(member):

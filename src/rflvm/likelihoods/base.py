@@ -7,6 +7,9 @@ outside this package asks which family it has.
 The methods of the density work cell by cell on arrays of one shape: ``y``, the linear predictor ``f`` (offset
 included), the family's own parameters ``theta`` (a dict of arrays with one entry per column, empty for most families)
 and ``trials`` (None for most families). They are JAX; what prepares a table before it is on the device is NumPy.
+
+A parameter of shape (J,) meets cells of shape (N, J) as ``theta["r"][None]``, so that a family can also be used where
+JAX's rank promotion is switched off.
 """
 
 from __future__ import annotations

@@ -59,19 +59,19 @@ class Gaussian(Likelihood):
         return np.where(mask, Y - offset, 0).sum(0) / np.maximum(mask.sum(0), 1)
 
     def log_factor(self, y, f, theta, trials):
-        return -0.5 * (y - f) ** 2 / theta["sigma2"]
+        return -0.5 * (y - f) ** 2 / theta["sigma2"][None]
 
     def log_base(self, y, theta, trials):
-        return jnp.broadcast_to(-0.5 * jnp.log(2 * math.pi * theta["sigma2"]), y.shape)
+        return jnp.broadcast_to(-0.5 * jnp.log(2 * math.pi * theta["sigma2"][None]), y.shape)
 
     def mean(self, f, theta, trials=None):
         return f
 
     def variance(self, f, theta, trials=None):
-        return jnp.broadcast_to(theta["sigma2"], f.shape)
+        return jnp.broadcast_to(theta["sigma2"][None], f.shape)
 
     def sample(self, key, f, theta, trials=None):
-        return f + jnp.sqrt(theta["sigma2"]) * jax.random.normal(key, f.shape, f.dtype)
+        return f + jnp.sqrt(theta["sigma2"][None]) * jax.random.normal(key, f.shape, f.dtype)
 
     def sample_theta(self, key, J, dtype):
         return {"sigma2": self.b0 / jax.random.gamma(key, jnp.full(J, self.a0, dtype), dtype=dtype)}

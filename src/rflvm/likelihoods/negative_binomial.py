@@ -60,21 +60,21 @@ class NegativeBinomial(Logistic):
         return log_mean_intercepts(Y, mask, offset)
 
     def exponents(self, y, theta, trials):
-        return y, y + theta["r"]
+        return y, y + theta["r"][None]
 
     def log_base(self, y, theta, trials):
-        r = theta["r"]
+        r = theta["r"][None]
         return gammaln(y + r) - gammaln(r) - gammaln(y + 1)
 
     def mean(self, f, theta, trials=None):
-        return theta["r"] * jnp.exp(f)
+        return theta["r"][None] * jnp.exp(f)
 
     def variance(self, f, theta, trials=None):
-        return theta["r"] * jnp.exp(f) * (1 + jnp.exp(f))
+        return theta["r"][None] * jnp.exp(f) * (1 + jnp.exp(f))
 
     def sample(self, key, f, theta, trials=None):
         key_rate, key_count = jax.random.split(key)
-        rate = jax.random.gamma(key_rate, jnp.broadcast_to(theta["r"], f.shape), dtype=f.dtype)
+        rate = jax.random.gamma(key_rate, jnp.broadcast_to(theta["r"][None], f.shape), dtype=f.dtype)
         return jax.random.poisson(key_count, rate * jnp.exp(f)).astype(f.dtype)
 
     def sample_theta(self, key, J, dtype):
@@ -90,7 +90,7 @@ class NegativeBinomial(Logistic):
 
     def update_theta(self, key, theta, y, f, mask):
         key_tables, key_r, key_h = jax.random.split(key, 3)
-        tables = sum_observed(sample_crt(key_tables, y, jnp.broadcast_to(theta["r"], y.shape)), mask, axis=0)
+        tables = sum_observed(sample_crt(key_tables, y, jnp.broadcast_to(theta["r"][None], y.shape)), mask, axis=0)
         exposure = sum_observed(softplus(f), mask, axis=0)
         gamma = jax.random.gamma(key_r, self.a0 + tables, dtype=f.dtype)
         r = jnp.maximum(gamma / (theta["h"] + exposure), jnp.finfo(f.dtype).tiny)
@@ -110,7 +110,7 @@ def sample_crt(key: Array, y: Float[Array, "..."], r: Float[Array, "..."]) -> Fl
     key_head, key_tail = jax.random.split(key)
     i = jnp.arange(1, _CRT_HEAD + 1, dtype=y.dtype).reshape((-1,) + (1,) * y.ndim)
     u = jax.random.uniform(key_head, (_CRT_HEAD, *y.shape), y.dtype)
-    tables = jnp.sum((i <= y) & (u * (r + i - 1) < r), axis=0).astype(y.dtype)
+    tables = jnp.sum((i <= y[None]) & (u * (r[None] + i - 1) < r[None]), axis=0).astype(y.dtype)
 
     def more(carry):
         return jnp.any(carry[1] < y)
@@ -123,7 +123,7 @@ def sample_crt(key: Array, y: Float[Array, "..."], r: Float[Array, "..."]) -> Fl
         jump = 1 + jnp.floor(jnp.log(u) / -jnp.log1p(r / i))
         candidate = jnp.minimum(i + jump, y + 1)
         keep = (candidate <= y) & (v * (r + candidate - 1) < r + i)
-        return tables + keep, candidate, key
+        return tables + keep.astype(y.dtype), candidate, key
 
     start = (tables, jnp.full_like(y, _CRT_HEAD), key_tail)
     return lax.while_loop(more, skip, start)[0]

@@ -36,7 +36,7 @@ def regression(Phi: Float[Array, "N M"], data: Data, model: Model) -> Regression
         n = jnp.full(y.shape[1], y.shape[0], y.dtype)
     else:
         y = jnp.where(data.mask, y, 0)
-        L, jitter = linalg.cholesky(linalg.weighted_grams(Phi, data.mask.astype(y.dtype)) + S0)
+        L, jitter = linalg.cholesky(linalg.weighted_grams(Phi, data.mask.astype(y.dtype)) + S0[None])
         half = linalg.solve_lower(L, (Phi.T @ y).T[..., None])[..., 0].T
         n = jnp.sum(data.mask, axis=0).astype(y.dtype)
     return Regression(L, half, n, jnp.sum(y**2, axis=0), jitter)
@@ -76,9 +76,9 @@ def log_evidence(Phi: Float[Array, "N M"], data: Data, model: Model) -> Float[Ar
             shrink = cotangent.sum() * (Phi @ inverse)
         else:
             columns = inverse.reshape(inverse.shape[0], -1)
-            row = lambda phi, m: phi @ ((m * cotangent) @ columns).reshape(L.shape[1:])  # noqa: E731
+            row = lambda phi, m: phi @ ((m.astype(L.dtype) * cotangent) @ columns).reshape(L.shape[1:])  # noqa: E731
             shrink = lax.map(lambda r: row(*r), (Phi, data.mask), batch_size=256)
-        return ((residual * (weight * cotangent)) @ beta.T - shrink,)
+        return ((residual * (weight * cotangent)[None]) @ beta.T - shrink,)
 
     evidence = jax.custom_vjp(lambda Phi: forward(Phi)[0])
     evidence.defvjp(forward, backward)

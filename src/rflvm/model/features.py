@@ -61,7 +61,7 @@ def features_and_slopes(
     H = W.shape[0]
     cosine, sine = Phi[:, :H], Phi[:, H : 2 * H]
     zero = jnp.zeros((X.shape[0], 1), X.dtype)
-    slopes = [jnp.concatenate([-sine * w, cosine * w, zero], axis=1) for w in W.T]
+    slopes = [jnp.concatenate([-sine * w[None], cosine * w[None], zero], axis=1) for w in W.T]
     return Phi, jnp.stack(slopes)
 
 

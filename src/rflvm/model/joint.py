@@ -121,7 +121,8 @@ def log_likelihood(state: State, data: Data, model: Model) -> Float[Array, ""]:
 
 def log_prior_beta(beta: Float[Array, "M J"], theta: dict[str, Array], model: Model) -> Float[Array, " J"]:
     """log p(beta_j | theta_j) for each column."""
-    precision = model.prior.precision(beta.shape[0], beta.dtype)[:, None] / model.likelihood.coefficient_scale(theta)
+    scale = jnp.atleast_2d(model.likelihood.coefficient_scale(theta))
+    precision = model.prior.precision(beta.shape[0], beta.dtype)[:, None] / scale
     return 0.5 * jnp.sum(jnp.log(precision / (2 * math.pi)) - precision * beta**2, axis=0)
 
 
@@ -164,8 +165,8 @@ def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) ->
     W = spectral.from_noise(jax.random.normal(keys[3], (H, D), dtype), mu[z], Sigma[z])
     theta = model.likelihood.sample_theta(keys[4], J, dtype)
     M = 2 * H + 1
-    scale = jnp.sqrt(model.likelihood.coefficient_scale(theta) / prior.precision(M, dtype)[:, None])
-    beta = scale * jax.random.normal(keys[5], (M, J), dtype)
+    variance = jnp.atleast_2d(model.likelihood.coefficient_scale(theta)) / prior.precision(M, dtype)[:, None]
+    beta = jnp.sqrt(variance) * jax.random.normal(keys[5], (M, J), dtype)
     X = jax.random.normal(keys[6], (N, D), dtype)
     return State(X, W, z, mu, Sigma, alpha, beta, theta)
 

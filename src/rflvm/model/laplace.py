@@ -53,7 +53,8 @@ class Mode(NamedTuple):
 
 def rescaled(mode: Mode, times: Float[Array, " M"]) -> Mode:
     """The mode with each coefficient multiplied, as when its feature is divided."""
-    return mode._replace(beta=mode.beta * times[:, None], inverse=mode.inverse * times[:, None] * times)
+    inverse = mode.inverse * times[None, None, :, None] * times[None, None, None]
+    return mode._replace(beta=mode.beta * times[None, :, None], inverse=inverse)
 
 
 class Columns(NamedTuple):
@@ -120,7 +121,7 @@ def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
     blocks = Blocks(data.Y.shape[1])
     B0 = jnp.diag(1 / model.prior.precision(beta.shape[0], beta.dtype))
     inverse = jnp.broadcast_to(B0, (blocks.count, blocks.width, *B0.shape))
-    return Mode(blocks.cut(beta, 0), inverse, blocks.cut(beta[-1] + data.offset[:, None], 0))
+    return Mode(blocks.cut(beta, 0), inverse, blocks.cut(beta[-1:] + data.offset[:, None], 0))
 
 
 def log_evidence(
@@ -179,7 +180,7 @@ def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Flo
     """Sum of D over the observed cells where F is the intercepts and theta is one."""
     theta = {name: jnp.ones(shape.shape, shape.dtype) for name, shape in state_shapes(data, model).theta.items()}
     columns = Columns(data.Y, data.mask, data.trials)
-    return _slope_and_curvature(intercepts + data.offset[:, None], theta, columns, model)[1].sum()
+    return _slope_and_curvature(intercepts[None] + data.offset[:, None], theta, columns, model)[1].sum()
 
 
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):
@@ -235,7 +236,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
 def _factor(Phi, weights, precision):
     """Cholesky factor and inverse of Phi' diag(weights_j) Phi + B0^{-1} for each column."""
-    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, weights) + jnp.diag(precision))
+    L, _ = linalg.cholesky(linalg.weighted_grams(Phi, weights) + jnp.diag(precision)[None])
     return L, linalg.inverse_from_cholesky(L)
 
 
@@ -277,7 +278,7 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         part = _Search(*(field[..., which] for field in search))
         F = anchor[:, which]
         g, curvature = _slope_and_curvature(F, these.theta, these.columns, model)
-        weights = curvature + hold[which] * curvature.mean(axis=0)
+        weights = curvature + (hold[which] * curvature.mean(axis=0))[None]
         _, inverse = _factor(Phi, weights, precision)
         beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - these.offset) + g))
         part = _newton(_better(part, these.at(beta)), inverse, these, arrived)
@@ -341,7 +342,7 @@ def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, 
         change = problem.Phi @ direction
         largest = jnp.abs(change).max(axis=0)
         length = jnp.minimum(1, radius / jnp.maximum(largest, jnp.finfo(largest.dtype).tiny))
-        beta, F = search.beta + length * direction, search.F + length * change
+        beta, F = search.beta + length[None] * direction, search.F + length[None] * change
         value, gradient = problem.evaluate(beta, F)
         slack = _SLACK + 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
         better = value >= search.value - slack

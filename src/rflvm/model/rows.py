@@ -44,10 +44,10 @@ def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Lo
         return pullback(jnp.ones_like(cells))[0], cells
 
     G, dG, cells = jax.jvp(slope, (F,), (jnp.ones_like(F),), has_aux=True)
-    weighted = dF * jnp.maximum(-dG, 0)
+    weighted = dF * jnp.maximum(-dG, 0)[None]
     return Local(
         X=X,
         value=cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1),
         gradient=jnp.einsum("dnj,nj->nd", dF, G) - X,
-        metric=jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(X.shape[1], dtype=X.dtype),
+        metric=jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(X.shape[1], dtype=X.dtype)[None],
     )

@@ -41,16 +41,16 @@ def niw_posterior(prior: NIW, W: Float[Array, "H D"], z: Int[Array, " H"]) -> NI
 
     An empty slot has the prior.
     """
-    member = (z[:, None] == jnp.arange(z.shape[0])).astype(W.dtype)
+    member = (z[:, None] == jnp.arange(z.shape[0], dtype=z.dtype)[None]).astype(W.dtype)
     n = member.sum(0)
     mean = member.T @ W / jnp.maximum(n, 1)[:, None]
     centred = W - mean[z]
     scatter = jnp.einsum("hk,hd,he->kde", member, centred, centred)
-    away = mean - prior.m
+    away = mean - prior.m[None]
     lam = prior.lam + n
     shrink = (prior.lam * n / lam)[:, None, None] * away[:, :, None] * away[:, None, :]
-    m = (prior.lam * prior.m + n[:, None] * mean) / lam[:, None]
-    return NIW(m, lam, prior.Psi + scatter + shrink, prior.nu + n)
+    m = (prior.lam * prior.m[None] + n[:, None] * mean) / lam[:, None]
+    return NIW(m, lam, prior.Psi[None] + scatter + shrink, prior.nu + n)
 
 
 def sample_niw(key: Array, niw: NIW) -> tuple[Float[Array, "K D"], Float[Array, "K D D"]]:
@@ -58,10 +58,10 @@ def sample_niw(key: Array, niw: NIW) -> tuple[Float[Array, "K D"], Float[Array, 
     K, D = niw.m.shape
     dtype = niw.m.dtype
     key_chi2, key_off, key_mu = jax.random.split(key, 3)
-    degrees = jnp.broadcast_to(niw.nu, (K,))[:, None] - jnp.arange(D)
+    degrees = jnp.broadcast_to(niw.nu, (K,))[:, None] - jnp.arange(D, dtype=dtype)[None]
     chi = jnp.sqrt(2 * jax.random.gamma(key_chi2, degrees / 2, dtype=dtype))
     below = jnp.tril(jax.random.normal(key_off, (K, D, D), dtype), -1)
-    A = linalg.small_rows(below + chi[:, None] * jnp.eye(D, dtype=dtype))
+    A = linalg.small_rows(below + chi[:, None] * jnp.eye(D, dtype=dtype)[None])
     # Sigma = L (A A')^{-1} L' with Psi = L L', so L A^{-T} is a square root of Sigma; its rows are A^{-1} l_i.
     L = linalg.small_cholesky(jnp.broadcast_to(niw.Psi, (K, D, D)))
     zero = jnp.zeros(K, dtype)
@@ -86,14 +86,14 @@ def niw_log_density(prior: NIW, mu: Float[Array, "K D"], Sigma: Float[Array, "K 
         - (prior.nu + D + 1) / 2 * logdet
         - trace / 2
     )
-    away = linalg.small_solve_lower(L, mu - prior.m)
+    away = linalg.small_solve_lower(L, mu - prior.m[None])
     log_normal = -0.5 * (prior.lam * jnp.sum(away**2, -1) + logdet + D * (math.log(2 * math.pi) - jnp.log(prior.lam)))
     return log_iw + log_normal
 
 
 def multivariate_gammaln(a: Float[Array, ""], D: int) -> Float[Array, ""]:
     """log of the multivariate gamma function Gamma_D(a)."""
-    return D * (D - 1) / 4 * math.log(math.pi) + jnp.sum(gammaln(a - jnp.arange(D) / 2))
+    return D * (D - 1) / 4 * math.log(math.pi) + jnp.sum(gammaln(a - jnp.arange(D, dtype=a.dtype) / 2))
 
 
 def log_normal(W: Float[Array, "*B D"], mu: Float[Array, "*B2 D"], Sigma: Float[Array, "*B2 D D"]) -> Array:
@@ -116,7 +116,7 @@ def log_new_cluster(prior: NIW, W: Float[Array, "H D"]) -> Float[Array, " H"]:
     D = W.shape[1]
     dof = prior.nu - D + 1
     L = linalg.small_cholesky(prior.Psi * (prior.lam + 1) / (prior.lam * dof))
-    white = linalg.small_solve_lower(L, W - prior.m)
+    white = linalg.small_solve_lower(L, W - prior.m[None])
     return (
         gammaln((dof + D) / 2)
         - gammaln(dof / 2)
@@ -137,10 +137,11 @@ def log_crp(z: Int[Array, " H"], alpha: Float[Array, ""]) -> Float[Array, ""]:
 
 def sample_crp(key: Array, alpha: Float[Array, ""], H: int) -> Int[Array, " H"]:
     """Draw z from the Chinese restaurant process, tables numbered in order of appearance."""
+    slots = jnp.arange(H, dtype=jnp.int32)
 
     def seat(carry, key):
         n, tables = carry
-        weights = jnp.where(jnp.arange(H) < tables, n, jnp.where(jnp.arange(H) == tables, alpha, 0))
+        weights = jnp.where(slots < tables, n, jnp.where(slots == tables, alpha, 0))
         k = jax.random.categorical(key, jnp.log(weights))
         k = k.astype(jnp.int32)
         return (n.at[k].add(1), jnp.maximum(tables, k + 1)), k
@@ -169,10 +170,11 @@ def sample_assignments(
     """
     H = z.shape[0]
     key_candidates, key_choice = jax.random.split(key)
-    alone = niw_posterior(prior, W, jnp.arange(H))
+    slots = jnp.arange(H, dtype=z.dtype)
+    alone = niw_posterior(prior, W, slots)
     new_mu, new_Sigma = sample_niw(key_candidates, alone)
     all_mu, all_Sigma = jnp.concatenate([mu, new_mu]), jnp.concatenate([Sigma, new_Sigma])
-    log_density = log_normal(W[:, None], all_mu, all_Sigma)
+    log_density = log_normal(W[:, None], all_mu[None], all_Sigma[None])
     log_open = jnp.log(alpha) + log_new_cluster(prior, W)
     gumbel = jax.random.gumbel(key_choice, (H, H), W.dtype)
 
@@ -180,15 +182,15 @@ def sample_assignments(
         z, n, source = carry  # source[k]: where the parameters of slot k are found in all_mu
         h, density, opening, noise = inputs
         n = n.at[z[h]].add(-1)
-        free = jnp.argmin(n)
+        free = jnp.argmin(n).astype(z.dtype)
         log_weight = jnp.where(n > 0, jnp.log(n.astype(W.dtype)) + density[source], -jnp.inf)
         log_weight = log_weight.at[free].set(opening)
         k = jnp.argmax(log_weight + noise).astype(z.dtype)
         source = source.at[k].set(jnp.where(k == free, H + h, source[k]))
         return (z.at[h].set(k), n.at[k].add(1), source), None
 
-    start = (z, counts(z), jnp.arange(H))
-    (z, _, source), _ = lax.scan(reassign, start, (jnp.arange(H), log_density, log_open, gumbel))
+    start = (z, counts(z), slots)
+    (z, _, source), _ = lax.scan(reassign, start, (slots, log_density, log_open, gumbel))
     return z, all_mu[source], all_Sigma[source]
 
 
@@ -197,10 +199,11 @@ def sample_concentration(
 ) -> Float[Array, ""]:
     """Eq. 11 (Escobar & West 1995): eta ~ Beta(alpha + 1, H), then ONE of two gammas."""
     H = z.shape[0]
-    K = jnp.sum(counts(z) > 0)
+    K = jnp.sum(counts(z) > 0).astype(alpha.dtype)
     key_eta, key_pick, key_alpha = jax.random.split(key, 3)
     # -log of a Beta(a, H) variate is a sum of H exponentials with rates a, a + 1, ..., a + H - 1.
-    log_eta = -jnp.sum(jax.random.exponential(key_eta, (H,), alpha.dtype) / (alpha + 1 + jnp.arange(H)))
+    rates = alpha + 1 + jnp.arange(H, dtype=alpha.dtype)
+    log_eta = -jnp.sum(jax.random.exponential(key_eta, (H,), alpha.dtype) / rates)
     odds = (shape + K - 1) / (H * (rate - log_eta))
     larger = jax.random.uniform(key_pick, dtype=alpha.dtype) < odds / (1 + odds)
-    return jax.random.gamma(key_alpha, shape + K - 1 + larger, dtype=alpha.dtype) / (rate - log_eta)
+    return jax.random.gamma(key_alpha, shape + K - 1 + larger.astype(alpha.dtype), dtype=alpha.dtype) / (rate - log_eta)

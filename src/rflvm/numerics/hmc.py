@@ -59,12 +59,15 @@ def step(
 
         return sum(jax.tree.leaves(jax.tree.map(energy, p, mass)))
 
+    def step_for(leaf):
+        return lax.broadcast_to_rank(epsilon, leaf.ndim)
+
     def leapfrog(_, carry):
         q, p, _, gradient = carry
-        p = jax.tree.map(lambda p, g: p + 0.5 * epsilon * g, p, gradient)
-        q = jax.tree.map(lambda q, p, m: q + epsilon * p / m, q, p, mass)
+        p = jax.tree.map(lambda p, g: p + 0.5 * step_for(g) * g, p, gradient)
+        q = jax.tree.map(lambda q, p, m: q + step_for(p) * p / m, q, p, mass)
         values, gradient = value_and_grad(q)
-        p = jax.tree.map(lambda p, g: p + 0.5 * epsilon * g, p, gradient)
+        p = jax.tree.map(lambda p, g: p + 0.5 * step_for(g) * g, p, gradient)
         return q, p, values, gradient
 
     values, gradient = value_and_grad(position)

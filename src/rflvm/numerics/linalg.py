@@ -96,7 +96,8 @@ def cholesky(A: Float[Array, "*B M M"]) -> tuple[Float[Array, "*B M M"], Float[A
 
     def factor(jitter):
         size = jnp.mean(jnp.diagonal(A, axis1=-2, axis2=-1), axis=-1)[..., None, None]
-        return lax.linalg.cholesky(A + jitter * size * jnp.eye(A.shape[-1], dtype=A.dtype), symmetrize_input=False)
+        eye = jnp.broadcast_to(jnp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+        return lax.linalg.cholesky(A + jitter * size * eye, symmetrize_input=False)
 
     def retry(L):
         def attempt(i, carry):

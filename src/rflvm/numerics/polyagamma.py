@@ -44,7 +44,7 @@ def sample(key: Key[Array, ""], b: Real[ArrayLike, "..."], c: Real[ArrayLike, ".
 
     b = 0 gives exactly 0. Where b is negative, or b or c is not finite, the result is NaN.
     """
-    b, c = jnp.broadcast_arrays(*_as_floats(b, c))
+    b, c = _as_floats(b, c)
     shape, n = b.shape, b.size
     b, c = b.ravel(), jnp.abs(c).ravel()
     omega = jnp.where((b == 0) & jnp.isfinite(c), jnp.zeros_like(b), jnp.nan)
@@ -111,8 +111,9 @@ def log_laplace(t: Real[ArrayLike, "..."], b: Real[ArrayLike, "..."], c: Real[Ar
 
 
 def _as_floats(*arrays: Real[ArrayLike, "..."]) -> list[Float[Array, "..."]]:
+    """The arrays in one precision and one shape."""
     dtype = jnp.result_type(*arrays, float)
-    return [jnp.asarray(x, dtype) for x in arrays]
+    return jnp.broadcast_arrays(*(jnp.asarray(x, dtype) for x in arrays))
 
 
 def _draw_queued(
@@ -254,9 +255,9 @@ def _gamma_parameters(
     c_fit = jnp.minimum(c, _NODES_CONSTANT_FROM)
     beyond = jnp.maximum(c / _NODES_CONSTANT_FROM, 1.0)
     position = _node_position(c_fit)
-    v, p = (_polynomial(x.astype(b.dtype)[:, :, None], position) for x in _node_coefficients())
+    v, p = (_polynomial(x.astype(b.dtype)[:, :, None], position[None]) for x in _node_coefficients())
     center = mean(b, c)
-    a = p / v * (center * beyond * beyond * ((math.pi**2 + c_fit * c_fit) / 2))
+    a = p / v * (center * beyond * beyond * ((math.pi**2 + c_fit * c_fit) / 2))[None]
     return center, p, a
 
 

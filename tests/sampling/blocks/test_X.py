@@ -63,7 +63,7 @@ def test_expansion_has_the_exact_value_gradient_and_fisher_metric(x64, name):
         curvature = -jnp.diagonal(jax.hessian(log_factor)(predictor(X)).reshape(20, 20)).reshape(5, J)
         jacobian = jnp.einsum("njnd->njd", jax.jacfwd(predictor)(X))  # rows depend on their own x alone
         gradient = jax.grad(lambda X: block.row_values(X, state, data, model).sum())(X)
-        metric = jnp.eye(D) + jnp.einsum("nj,njd,nje->nde", curvature, jacobian, jacobian)
+        metric = jnp.eye(D)[None] + jnp.einsum("nj,njd,nje->nde", curvature, jacobian, jacobian)
         return block.expand(X, state, data, model), block.row_values(X, state, data, model), gradient, metric
 
     local, value, gradient, metric = everything(jnp.asarray(X))

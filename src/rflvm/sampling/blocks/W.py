@@ -96,7 +96,7 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
     def wave(w, h):
         sine, cosine = sincos(state.X @ w)
         beta = state.beta / jnp.sqrt(jnp.asarray(H, w.dtype))
-        return cosine[:, None] * beta[h] + sine[:, None] * beta[H + h]
+        return cosine[:, None] * beta[h][None] + sine[:, None] * beta[H + h][None]
 
     def propose(carry, inputs):
         W, F, current = carry

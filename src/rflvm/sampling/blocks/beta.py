@@ -43,7 +43,7 @@ def _conjugate(key, state, data, model, tuning):
     fit = regression(features(state.X, state.W), data, model)
     aN, bN = model.likelihood.noise_posterior(fit.n, fit.yy, jnp.sum(fit.half**2, axis=0))
     sigma2 = bN / jax.random.gamma(key_sigma2, aN, dtype=aN.dtype)
-    white = fit.half + jnp.sqrt(sigma2) * jax.random.normal(key_beta, fit.half.shape, fit.half.dtype)
+    white = fit.half + jnp.sqrt(sigma2)[None] * jax.random.normal(key_beta, fit.half.shape, fit.half.dtype)
     return state._replace(beta=coefficients(fit.L, white), theta={"sigma2": sigma2}), Info(
         jnp.ones_like(sigma2), fit.jitter
     )
@@ -55,10 +55,10 @@ def _hmc(key, state, data, model, tuning):
     # beta = B0^{1/2} V diag(scale_j) v with Phi B0 Phi' = Q Q', Q = Phi B0^{1/2} V: given X and W, v
     # has prior plus mean information equal to the identity. The scale uses the column's mean
     # curvature, which is fixed after burn-in, so the coordinates do not depend on beta.
-    root = Phi * prior
+    root = Phi * prior[None]
     eigenvalues, V = jnp.linalg.eigh(root.T @ root)
     Q = root @ V
-    scale = 1 / jnp.sqrt(1 + jnp.maximum(eigenvalues, 0)[:, None] * tuning.curvature)
+    scale = 1 / jnp.sqrt(1 + jnp.maximum(eigenvalues, 0)[:, None] * tuning.curvature[None])
     u = V.T @ (state.beta / prior[:, None])
 
     def log_density(v):
@@ -84,7 +84,7 @@ def step_polya_gamma(key: Array, state: State, data: Data, model: Model, tuning:
     kappa = a - b / 2
     if data.mask is not None:
         omega, kappa = jnp.where(data.mask, omega, 0), jnp.where(data.mask, kappa, 0)
-    precision = linalg.weighted_grams(Phi, omega) + jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
+    precision = linalg.weighted_grams(Phi, omega) + jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))[None]
     rhs = Phi.T @ (kappa - omega * data.offset[:, None])
     beta, jitter = linalg.normal_from_precision(key_beta, precision, rhs)
     return state._replace(beta=beta), Info(jnp.ones(beta.shape[1], beta.dtype), jitter)

@@ -32,7 +32,7 @@ class Info(NamedTuple):
 
 def stretched(state: State, u: Float[Array, " D"], log_c: Float[Array, ""]) -> State:
     """The state after A = I + (c - 1)uu'."""
-    outer = u[:, None] * u
+    outer = u[:, None] * u[None]
     eye = jnp.eye(u.shape[0], dtype=u.dtype)
     A = eye + jnp.expm1(log_c) * outer
     inverse = eye + jnp.expm1(-log_c) * outer
@@ -46,7 +46,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     N, D = state.X.shape
     niw = model.prior.niw(D, state.W.dtype)
     occupied = spectral.counts(state.z) > 0
-    exponent = N - (D + 2) * occupied.sum()
+    exponent = (N - (D + 2) * occupied.sum()).astype(state.W.dtype)
     # The prior of X alone gives log c a standard deviation of 1/sqrt(2N); 2.4 is optimal scaling.
     width = 2.4 / math.sqrt(2 * N + 2)
 

@@ -37,6 +37,9 @@ class Search:
     convergence: Convergence = "iteration limit"
 
 
+_start_mode = compiled(laplace.start, static_argnames="model")
+
+
 def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -> Search:
     """A search with an RBF kernel from a start of X, with an amplitude to be learned or without."""
     dtype = data.Y.dtype
@@ -51,7 +54,7 @@ def begin(seed: int, X: np.ndarray, data: Data, model: Model, amplitude: bool) -
     else:
         beta = zeros(shapes.beta)
         beta[-1] = starts.intercepts(data, model)
-        mode = compiled(laplace.start, static_argnames="model")(data, model, jnp.asarray(beta))
+        mode = _start_mode(data, model, jnp.asarray(beta))
         information = laplace.information(jnp.asarray(beta[-1]), data, model)
     as_array = jnp.asarray
     spectrum = Spectrum(

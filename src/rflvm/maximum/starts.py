@@ -8,6 +8,7 @@ Isomap the distances along a curved sheet, kernel matching those that the model 
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 
@@ -277,15 +278,19 @@ def _on_host(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
 def from_prior(key: Array, X: np.ndarray, data: Data, model: Model) -> State:
     """A state as the paper starts it: X given, beta at its mode given X, everything else from the prior."""
     dtype = data.Y.dtype
-    state = compiled(sample_prior, static_argnums=(1, 2, 3, 4))(key, model, *data.Y.shape, dtype)
+    state = _sample_prior(key, model, *data.Y.shape, dtype)
     beta = jnp.zeros_like(state.beta).at[-1].set(jnp.asarray(intercepts(data, model), dtype))
     theta = {name: jnp.ones_like(value) for name, value in state.theta.items()}
     state = state._replace(X=jnp.asarray(X, dtype), beta=beta, theta=theta)
     if model.likelihood.conjugate:
         return state  # the first sweep draws beta
-    return state._replace(beta=compiled(_mode, static_argnames="model")(state, data, model))
+    return state._replace(beta=_mode(state, data, model))
 
 
+_sample_prior = compiled(sample_prior, static_argnums=(1, 2, 3, 4))
+
+
+@functools.partial(compiled, static_argnames="model")
 def _mode(state: State, data: Data, model: Model) -> Float[Array, "M J"]:
     per_column = {name: value for name, value in state.theta.items() if value.ndim}
     begin = laplace.start(data, model, state.beta)

@@ -285,7 +285,7 @@ class DLAGPLVM(Baseline):
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         max_iter = check_integer("max_iter", self.max_iter, 1)
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
-        memory_maps.make()
+        memory_maps.free_if_scarce()
         with jax.enable_x64(True), linalg.one_blas_thread():
             search = maximise(start, Columns(jnp.asarray(Y), jnp.asarray(observed, float)), max_iter)
             X, log_amplitude = (np.array(part) for part in search.parameters)

@@ -168,7 +168,7 @@ class MAPGPLVM(Baseline):
         if not 1e-8 <= noise < np.inf:
             raise ValueError(f"noise must be finite and at least 1e-8, got {noise:g}")
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
-        memory_maps.make()
+        memory_maps.free_if_scarce()
         with jax.enable_x64(True), linalg.one_blas_thread():
             table = Columns(jnp.asarray(Y), jnp.asarray(observed, float))
             X, trace, self.convergence_ = jnp.asarray(start), [], "iteration limit"

@@ -179,7 +179,7 @@ class VAE(Placing):
         target = np.asarray(Y, np.float32) if poisson else seen
         intercepts = np.log((Y.sum(0) + 0.5) / (N + 0.5)) if poisson else np.zeros(J)
         order = np.random.default_rng(seed).permutation(N)
-        memory_maps.make()
+        memory_maps.free_if_scarce()
         with jax.enable_x64(False):
             self._weights = self._train(seen, target, order, max(1, N // 10), intercepts, seed, max_iter)
         if self.convergence_ == "iteration limit":

@@ -137,7 +137,7 @@ def maximise(
     table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
-    memory_maps.make()
+    memory_maps.free_if_scarce()
     with jax.enable_x64(True), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
         with tqdm(disable=not progress, **PROGRESS) as bar:

@@ -3,13 +3,22 @@
 What runs tens of times and not thousands is compiled with ``quick=True``. XLA takes seconds to optimise a large
 program, and a fit of a small table is over sooner than that. With ``QUICK`` it takes half the time, and the program is
 somewhat slower (``benchmarks/compilation.py``).
+
+At most one program of the package runs at a time in a process. jaxlib 0.10.0 to 0.11.0 splits a batched LAPACK call
+over XLA's pool of threads and waits for the parts on a thread of the same pool: as many such calls at once as the
+pool has threads wait for each other for ever, as two fits in threads did on two cores
+(``benchmarks/threads.py``). Programs of the user's own are not held back: one that makes batched LAPACK calls while
+a fit runs in another thread can still hang together with it.
 """
 
 from __future__ import annotations
 
 import functools
 import os
+import threading
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import jax
@@ -19,6 +28,10 @@ QUICK: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusio
 
 class compiled:  # noqa: N801  (used as a decorator)
     """A function compiled by ``jax.jit`` when it is first called.
+
+    A call waits until no other program of the package runs, and returns when its own result is ready. Within a
+    function that is being traced it becomes a part of that function's program, as with ``jax.jit``; a transformation
+    that is not compiled itself, such as ``jax.vmap``, would run it without waiting.
 
     Parameters
     ----------
@@ -33,18 +46,103 @@ class compiled:  # noqa: N801  (used as a decorator)
     def __init__(self, function: Callable, *, quick: bool = False, **keywords: Any):
         functools.update_wrapper(self, function)
         self._make = lambda: jax.jit(function, compiler_options=quick_options() if quick else None, **keywords)
+        _every_compiled.add(self)
 
     @functools.cached_property
-    def program(self) -> Any:
+    def _program(self) -> Any:
         """What ``jax.jit`` made."""
         return self._make()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.program(*arguments, **named)
+        refuse_after_fork()
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((arguments, named))):
+            return self._program(*arguments, **named)
+        return _process.run(lambda: self._program(*arguments, **named))
 
     def eval_shape(self, *arguments: Any, **named: Any) -> Any:
         """Shapes and dtypes of the result, without computing anything."""
-        return self.program.eval_shape(*arguments, **named)
+        return self._program.eval_shape(*arguments, **named)
+
+    def drop(self) -> None:
+        """Forget what has been compiled; the next call compiles again."""
+        if "_program" in vars(self):
+            self._program.clear_cache()
+
+
+_every_compiled: weakref.WeakSet[compiled] = weakref.WeakSet()
+
+
+def drop_programs() -> None:
+    """Forget what has been compiled for the package, and nothing of the user's own."""
+    with _process.lock:
+        for function in list(_every_compiled):
+            function.drop()
+
+
+class _Process:
+    """What there is once in a process: a lock that one program at a time holds, and whether programs can run at all.
+
+    Attributes
+    ----------
+    left : Any
+        Result of a program whose caller was interrupted (Ctrl-C). XLA cannot stop it, so it may still run: the next
+        program waits for it, the interrupted caller does not.
+    used : bool
+        Whether JAX has been used.
+    forked : bool
+        Whether that was so in the process that this one was forked from. XLA's threads exist only there.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.left: Any = None
+        self.used = self.forked = False
+
+    def run(self, program: Callable[[], Any]) -> Any:
+        """The result of a program, when it is ready."""
+        self.used = True
+        with self.lock:
+            if self.left is not None:
+                with suppress(RuntimeError):  # nobody waits for its result any more
+                    jax.block_until_ready(self.left)
+                self.left = None
+            result = program()
+            try:
+                return jax.block_until_ready(result)
+            except KeyboardInterrupt:
+                self.left = result
+                raise
+
+    def before_fork(self) -> None:
+        self.used = self.used or jax_has_started()
+
+    def after_fork(self) -> None:
+        """In the child, where no other thread is left to release the lock."""
+        self.lock, self.left, self.forked = threading.RLock(), None, self.used
+
+
+_process = _Process()
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(before=_process.before_fork, after_in_child=_process.after_fork)
+
+
+def refuse_after_fork() -> None:
+    """Raise an error in a process forked from one that had used JAX, where XLA would wait for ever for its threads."""
+    if _process.forked:
+        raise RuntimeError(
+            "this process was forked from one in which JAX had been used, and JAX cannot compute here: start processes "
+            'by "spawn" or "forkserver", as in multiprocessing.get_context("spawn"), or use joblib with its default '
+            "backend, loky"
+        )
+
+
+def jax_has_started() -> bool:
+    """Whether anybody has used JAX in this process; JAX does not say so by a public name."""
+    try:
+        from jax._src.xla_bridge import backends_are_initialized
+    except ImportError:
+        return False  # the use by this package is noticed without it
+    return backends_are_initialized()
 
 
 @functools.cache

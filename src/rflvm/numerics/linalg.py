@@ -4,6 +4,8 @@ that never fails in silence.
 
 from __future__ import annotations
 
+import os
+import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -181,9 +183,50 @@ def normal_from_precision(
     return draw[..., 0].T, jitter
 
 
+class _OneBlasThread:
+    """Sets the limit for the first of the threads that ask for it, and the old numbers when the last has left.
+
+    The limit is the whole process's: each thread by itself would take the other's limit for the old number.
+    """
+
+    def __init__(self) -> None:
+        self.renew_lock()
+        self.count = 0
+        self.limits: Any = None
+
+    def renew_lock(self) -> None:
+        """After a fork: the thread that held it may not be there to release it."""
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if self.count == 0:
+                self.limits = threadpool_limits(1, user_api="blas")
+                _let_other_threads_set_limits()
+            self.count += 1
+
+    def __exit__(self, *exception: object) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                self.limits.restore_original_limits()
+                _let_other_threads_set_limits()
+
+
+def _let_other_threads_set_limits() -> None:
+    """From threadpoolctl 3.8 on, a thread that has set limits is the only one that can, until it leaves a ``with``."""
+    with threadpool_limits():
+        pass
+
+
+_one_blas_thread = _OneBlasThread()
+if hasattr(os, "register_at_fork"):  # Windows does not fork
+    os.register_at_fork(after_in_child=_one_blas_thread.renew_lock)
+
+
 def one_blas_thread() -> AbstractContextManager:
     """Keep LAPACK to one thread for a while: its own threads and XLA's would fight for the cores."""
-    return threadpool_limits(1, user_api="blas")
+    return _one_blas_thread
 
 
 def cast(tree: Any, dtype: Any) -> Any:

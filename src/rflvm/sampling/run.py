@@ -152,7 +152,7 @@ def sample(
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
     if coefficients == "polya-gamma" and not family.polya_gamma:
         raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
-    memory_maps.make()
+    memory_maps.free_if_scarce()
     moves = Moves(latents, frequencies, coefficients)
     n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
     with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 import rflvm
 from rflvm.datasets import make_s_curve
+from rflvm.maximum.states import from_prior
 from rflvm.numerics.affine import r2_affine
-from searches import SMALL, table
+from searches import LEARNED, SMALL, search_on, table
 
 
 def test_same_seed_same_fit():
     first, second = (rflvm.maximise(table("poisson"), "poisson", **SMALL) for _ in range(2))
     np.testing.assert_array_equal(first.X, second.X)
     np.testing.assert_array_equal(first.beta, second.beta)
+
+
+def test_a_second_fit_compiles_nothing(x64, caplog):
+    """Nor does the paper's start of a chain, which shares no program with a fit."""
+    Y = table("poisson")
+    data, model, search = search_on("poisson", "rbf", Y)
+    X = np.asarray(search.parameters.X)
+    n_compiled = []
+    for _ in range(2):
+        caplog.clear()
+        with jax.log_compiles(), caplog.at_level(logging.WARNING, logger="jax"):
+            rflvm.maximise(Y, "poisson", **LEARNED)
+            from_prior(jax.random.key(0), X, data, model)
+        n_compiled.append(sum("Finished XLA compilation" in record.message for record in caplog.records))
+    assert n_compiled[0] > 0
+    assert n_compiled[1] == 0
 
 
 def test_masked_cells_have_no_influence():

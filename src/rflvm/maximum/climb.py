@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 # When a climb ends. Choices without a measurement of their own; benchmarks/map.py records how the default fits end with
 # them and after how many iterations (28 of 30 S-curves converge within the default limit).
 MIN_RISE = 5e-6  # converged: the height rises by less than this share of itself ...
-PATIENCE = 5  # ... over so many iterations, not over one: after a restart the first step of L-BFGS is short
+PATIENCE = 5  # ... over this number of iterations, not over one: the first step of L-BFGS after a restart is short
 GRADIENT_TOLERANCE = 1e-4  # converged as well: no derivative is larger; SciPy's gtol, ten times its default
 
 # When the modes of beta count as found, by the Newton decrement (about twice the log density left to gain in a column).
@@ -34,8 +34,8 @@ GRADIENT_TOLERANCE = 1e-4  # converged as well: no derivative is larger; SciPy's
 MODE_TOLERANCE = {"float32": 1e-7, "float64": 1e-9}  # within an evaluation, relative to the column's log density
 MAX_DECREMENT = 0.1  # at the end of a climb: more than this would be a visible error of the height
 
-# Single precision is given up after so many evaluations in a row that did not find the modes, since each of them costs
-# as many Newton rounds as are allowed. A choice without a measurement.
+# Evaluations in a row that do not find the modes after which single precision is given up: each of them costs as many
+# Newton rounds as are allowed. A choice without a measurement.
 MAX_MISSES = 8
 
 # Weight of the smooth deformations in the preconditioner. A choice without a measurement.

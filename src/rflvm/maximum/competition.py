@@ -1,7 +1,7 @@
 """Several starts of X compete: first on a Gaussian stand-in for the table, then on the table itself.
 
 The log posterior has many modes, and the start decides which of them is found. On the stand-in one Cholesky factor
-serves all columns, so many starts can be tried.
+serves all columns, and many starts can be tried.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ logger = logging.getLogger(__name__)
 # of their own. What comes of the whole competition is measured: R^2 of X by benchmarks/map.py, and on real tables the
 # height and the accuracy beside those from single starts by benchmarks/alternatives.py.
 N_SCREENING_ITERATIONS = 20  # of every start, on the stand-in
-N_SHORTLIST = 5  # so many of them go on there,
-N_SHORTLIST_ITERATIONS = 40  # for so many iterations
-N_FINALISTS = 2  # so many of them go on to the table,
-N_FINAL_ITERATIONS = 8  # for so many iterations, each of which costs J Cholesky factors
+N_SHORTLIST = 5  # starts that go on there, the highest
+N_SHORTLIST_ITERATIONS = 40  # of each of them
+N_FINALISTS = 2  # starts of the shortlist that go on to the table, besides t-SNE as it is
+N_FINAL_ITERATIONS = 8  # of each of them; one costs J Cholesky factors
 
-# Columns that the finals look at, at most: the size of a block of ``laplace``, so that an iteration costs no more than
-# one block. A choice without a measurement.
+# The largest number of columns that the finals look at: one block of ``laplace`` (COLUMN_BLOCK), so that no iteration
+# costs more than that. A choice without a measurement.
 N_COLUMNS = 256
 
 # Differences of log posterior on the stand-in, in nats. Choices without a measurement.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-# Share of the observed cells that are hidden to choose the rank, one in so many. A tenth is customary; a choice without
-# a measurement.
+# One in this number of observed cells is hidden to choose the rank. A choice without a measurement.
 ONE_HIDDEN_IN = 10
 
 # Rounds of EM. A choice without a measurement of its own; benchmarks/map.py (gaps) and benchmarks/estimator.py

@@ -16,7 +16,7 @@ from ..numerics.affine import r2_affine
 from ..numerics.compilation import compiled
 
 # Choices without a measurement of their own. benchmarks/map.py records which start wins (by kernel matching: 14 of 30
-# S-curves) and tests/maximum/test_starts.py holds the best shape of one to R^2 > 0.97.
+# S-curves) and tests/maximum/test_starts.py holds the best shape of an S-curve to R^2 > 0.97.
 N_ROWS = 400  # rows that are matched, at random; a step costs their square
 N_STARTS = 64  # random starts, at most
 N_AT_ONCE = 16  # random starts between two looks at whether they agree
@@ -28,7 +28,8 @@ START_SCALE = 0.3  # standard deviation of a random start: near enough that no g
 # Adam on the squared differences, with the rate falling to zero over the last third. Choices without a measurement.
 N_STEPS = 70
 RATE = 0.1
-FIRST_DECAY, SECOND_DECAY = 0.9, 0.99  # of the moments; the second is shorter than usual, for there are few steps
+FIRST_DECAY = 0.9  # of the mean gradient
+SECOND_DECAY = 0.99  # of the mean square; a shorter memory than the usual 0.999, for there are few steps
 
 
 def matched(table: Float[np.ndarray, "N J"], D: int, seed: int) -> tuple[np.ndarray, list[Float[np.ndarray, "n D"]]]:
@@ -58,7 +59,7 @@ def _from_random_starts(
     log_variance = np.log(np.full(N_AT_ONCE, variance, np.float32))
     X = START_SCALE * rng.standard_normal((N_AT_ONCE, n, D + 1))
     X, log_variance, _ = _match(X.astype(np.float32), log_variance, covariance)
-    flat = np.stack([_principal(one, D) for one in np.asarray(X, float)])
+    flat = np.stack([_principal(arrangement, D) for arrangement in np.asarray(X, float)])
     X, _, losses = _match(flat.astype(np.float32), log_variance, covariance)
     return np.asarray(X, float), np.asarray(losses)
 

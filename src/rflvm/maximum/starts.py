@@ -168,7 +168,7 @@ def _principal_components(table: np.ndarray, n: int, seed: int) -> np.ndarray:
     """The first n principal components, or as many as there are."""
     n = min(n, *table.shape)
     centred = table - table.mean(0)
-    if min(table.shape) > 10 * n:  # where a randomised decomposition is the faster one
+    if min(table.shape) > 10 * n:  # few of many: a randomised decomposition is faster
         U, s, _ = randomized_svd(centred, n, random_state=seed)
     else:
         U, s, _ = np.linalg.svd(centred, full_matrices=False)

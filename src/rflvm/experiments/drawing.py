@@ -1,4 +1,4 @@
-"""What the figures share: size and type, colours of methods, the best affine map, files as PNG and PDF."""
+"""What the figures share: size and type, colours of methods, files as PNG and PDF."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..plots.colours import COLOURS as PALETTE
+
 STYLE: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -16,7 +18,7 @@ STYLE: Any = {
     "legend.frameon": False,
     "savefig.dpi": 200,
 }
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # told apart by the colour-blind
+COLOURS = tuple(PALETTE[i] for i in (0, 4, 2, 3, 1, 5))  # neighbours differ most
 
 
 def points(ax: Any, X: np.ndarray, colour: np.ndarray, title: str, size: float = 6) -> None:

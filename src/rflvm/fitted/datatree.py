@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..model.draws import Draws
-from ..model.features import features
+from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
 from ..numerics.convergence import ess
@@ -117,7 +117,7 @@ def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
 def _log_density(
     X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data, model: Model
 ) -> Float[Array, "N J"]:
-    F = features(X, W) @ beta + data.offset[:, None]
+    F = linear_predictor(features(X, W), beta, data.offset)
     return model.likelihood.log_prob(data.Y, F, theta, data.trials)
 
 
@@ -126,5 +126,5 @@ def _draw(
     key: Array, X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data,
     model: Model,
 ) -> Float[Array, "N J"]:  # fmt: skip
-    F = features(X, W) @ beta + data.offset[:, None]
+    F = linear_predictor(features(X, W), beta, data.offset)
     return model.likelihood.sample(key, F, theta, data.trials)

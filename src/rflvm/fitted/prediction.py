@@ -30,9 +30,10 @@ from scipy import stats
 
 from ..likelihoods.base import sum_observed
 from ..model.draws import Draws
-from ..model.features import features
+from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State
-from ..model.rows import expand, row_values
+from ..model.rows import climb as climb_rows
+from ..model.rows import row_values
 from ..numerics import linalg
 from ..numerics.compilation import compiled
 
@@ -181,7 +182,7 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         """From the anchors that are most alike, moved as under the member before; single precision does for this."""
         W, beta, theta, anchors, _ = _single(member)
         anchor = anchors[alike].reshape(C * B, -1)
-        local = _climb(_state(anchor + shift, W, beta, theta), repeated, model, n_steps)
+        local = climb_rows(_state(anchor + shift, W, beta, theta), repeated, model, n_steps)
         return local, local.X - anchor
 
     def under(shift, member):
@@ -222,22 +223,6 @@ def _state(X: Array, W: Array, beta: Array, theta: dict[str, Array]) -> State:
     return State(X, W, empty, empty, empty, empty, beta, theta)
 
 
-def _climb(state: State, data: Data, model: Model, n_steps: int):
-    """A few Fisher-scoring steps for each row, shortened where they do not go up."""
-    start = expand(state.X, state, data, model)
-
-    def step(carry, _):
-        here, length = carry
-        L = linalg.small_cholesky(here.metric)
-        direction = linalg.small_solve_lower_transposed(L, linalg.small_solve_lower(L, here.gradient))
-        there = expand(here.X + length[:, None] * direction, state, data, model)
-        better = there.value > here.value
-        keep = lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)  # noqa: E731
-        return (jax.tree.map(keep, there, here), jnp.where(better, jnp.minimum(2 * length, 1), length / 4)), None
-
-    return lax.scan(step, (start, jnp.ones(len(state.X), state.X.dtype)), length=n_steps)[0][0]
-
-
 def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array:
     """Log density of the Student t around place c, of points (Q, B, D)."""
     D = X.shape[-1]
@@ -275,7 +260,7 @@ def expected(placed: Placed, data: Data, members: Members, model: Model) -> Floa
         W, beta, theta, X, w = member
 
         def add(total, point):
-            F = features(point[0], W) @ beta + data.offset[:, None]
+            F = linear_predictor(features(point[0], W), beta, data.offset)
             return total + point[1][:, None] * model.likelihood.respond(F, theta, data.trials), None
 
         zero = jnp.zeros_like(model.likelihood.respond(data.Y, theta, data.trials))
@@ -303,7 +288,8 @@ def replicates(
         def draw(inputs):
             u, key = inputs
             point = jnp.minimum(jnp.sum(reached < u, axis=0), len(X) - 1)
-            F = features(jnp.take_along_axis(X, point[None, :, None], axis=0)[0], W) @ beta + data.offset[:, None]
+            there = jnp.take_along_axis(X, point[None, :, None], axis=0)[0]
+            F = linear_predictor(features(there, W), beta, data.offset)
             return draw_rows(key, F, theta, data.trials, totals, model)
 
         return lax.map(draw, (u, keys))
@@ -334,7 +320,7 @@ def responses(
 
     def under(member):
         W, beta, theta = member
-        return model.likelihood.respond(features(X, W) @ beta + offset[:, None], theta, trials)
+        return model.likelihood.respond(linear_predictor(features(X, W), beta, offset), theta, trials)
 
     return lax.map(under, (members.W, members.beta, members.theta))
 

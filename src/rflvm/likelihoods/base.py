@@ -15,6 +15,7 @@ JAX's rank promotion is switched off.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import jax
@@ -301,6 +302,22 @@ def softplus(f: Float[Array, "*S"]) -> Float[Array, "*S"]:
 @softplus.defjvp
 def _softplus_jvp(primals, tangents):
     return softplus(primals[0]), jax.nn.sigmoid(primals[0]) * tangents[0]
+
+
+def slope_and_curvature(
+    log_factor: Callable[[Array], Array], F: Float[Array, "N J"]
+) -> tuple[Float[Array, "N J"], Float[Array, "N J"], Float[Array, "N J"]]:
+    """log p of each cell, its derivative in f, and its curvature -d^2 log p / df^2, taken as 0 where it is negative.
+
+    ``log_factor`` works cell by cell, so a directional derivative along ones has all second derivatives at once.
+    """
+
+    def slope(f):
+        cells, pullback = jax.vjp(log_factor, f)
+        return pullback(jnp.ones_like(cells))[0], cells
+
+    first, second, cells = jax.jvp(slope, (F,), (jnp.ones_like(F),), has_aux=True)
+    return cells, first, jnp.maximum(-second, 0)
 
 
 def sum_observed(values: Float[Array, "N J"], mask: Bool[Array, "N J"] | None, axis: int | None = None) -> Array:

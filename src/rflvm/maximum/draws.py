@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from ..likelihoods.base import sum_observed
 from ..model.draws import Draws
-from ..model.features import features
+from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, log_prior_beta
 from ..numerics.compilation import compiled
 from .result import Fit
@@ -89,7 +89,7 @@ def refine_beta(
 
     def log_error(v):
         beta = coefficients_at(v)
-        F = Phi @ beta + data.offset[:, None]
+        F = linear_predictor(Phi, beta, data.offset)
         cells = model.likelihood.log_factor(data.Y, F, theta, data.trials)
         prior = log_prior_beta(beta / column_scale[:, None], theta, model)
         return sum_observed(cells, data.mask, axis=0) + prior + 0.5 * jnp.sum(v**2, axis=0)

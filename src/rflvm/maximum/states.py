@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from ..likelihoods.base import sum_observed
 from ..model import laplace
 from ..model.conjugate import coefficients
-from ..model.features import features
+from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State, log_prior_beta, sample_prior
 from ..numerics.compilation import compiled
 from . import starts
@@ -34,7 +34,7 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     Phi = features(parameters.X, W)
 
     def log_density(beta):
-        cells = model.likelihood.log_factor(data.Y, Phi @ beta + data.offset[:, None], theta, data.trials)
+        cells = model.likelihood.log_factor(data.Y, linear_predictor(Phi, beta, data.offset), theta, data.trials)
         return sum_observed(cells, data.mask, axis=0) + log_prior_beta(beta / column_scale[:, None], theta, model)
 
     mode, factor, scale = approximation.beta, approximation.factor, approximation.scale

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..sampling.blocks.tuning import Tuning
 from .joint import Model, State
 
 logger = logging.getLogger(__name__)
@@ -47,8 +46,8 @@ class Draws:
         entry per kept draw; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th draw.
     beta_thin : int
         Every how many kept draws beta is kept: beta is by far the largest unknown.
-    tuning : list of Tuning
-        What each chain adapted in burn-in.
+    tuning : list
+        What each chain adapted in burn-in, a ``Tuning`` of ``sampling/blocks/tuning.py``.
     states : list of State
         The last state of each chain.
     info_sums : list of dict
@@ -62,7 +61,7 @@ class Draws:
     model: Model
     arrays: dict[str, np.ndarray]
     beta_thin: int
-    tuning: list[Tuning] = dataclasses.field(default_factory=list)
+    tuning: list[Any] = dataclasses.field(default_factory=list)
     states: list[State] = dataclasses.field(default_factory=list)
     info_sums: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     interrupted: bool = False

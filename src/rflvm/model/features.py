@@ -53,6 +53,13 @@ def features(X: Float[Array, "N D"], W: Float[Array, "H D"]) -> Float[Array, "N 
     return jnp.concatenate([cosine * scale, sine * scale, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)
 
 
+def linear_predictor(
+    Phi: Float[Array, "N M"], beta: Float[Array, "M J"], offset: Float[Array, " N"]
+) -> Float[Array, "N J"]:
+    """F = Phi beta + offset, the intercepts being the last row of beta."""
+    return Phi @ beta + offset[:, None]
+
+
 def features_and_slopes(
     X: Float[Array, "N D"], W: Float[Array, "H D"]
 ) -> tuple[Float[Array, "N M"], Float[Array, "D N M"]]:

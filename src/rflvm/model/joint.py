@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from ..likelihoods import Likelihood
 from ..likelihoods.base import sum_observed
 from . import spectral
-from .features import features
+from .features import features, linear_predictor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +110,7 @@ def is_marginal(model: Model) -> bool:
 
 def predictor(state: State, offset: Float[Array, " N"]) -> Float[Array, "N J"]:
     """F, with offset."""
-    return features(state.X, state.W) @ state.beta + offset[:, None]
+    return linear_predictor(features(state.X, state.W), state.beta, offset)
 
 
 def log_likelihood(state: State, data: Data, model: Model) -> Float[Array, ""]:

@@ -24,8 +24,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
+from ..likelihoods.base import slope_and_curvature
 from ..numerics import linalg
 from ..numerics.compilation import compiled
+from .features import linear_predictor
 from .joint import Data, Model, log_prior_beta, state_shapes
 
 COLUMN_BLOCK = 256
@@ -185,9 +187,7 @@ def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Flo
 
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):
     """g and D of each cell."""
-    slope = jax.grad(lambda F: _log_factor(F, theta, columns, model).sum())
-    g, second = jax.jvp(slope, (F,), (jnp.ones_like(F),))
-    return g, jnp.maximum(-second, 0)
+    return slope_and_curvature(lambda F: _log_factor(F, theta, columns, model), F)[1:]
 
 
 class _Block(NamedTuple):
@@ -210,7 +210,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
     base = log_base(theta)
     beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
-    F = Phi @ beta + offset[:, None]
+    F = linear_predictor(Phi, beta, offset)
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
     M = Phi.shape[1]
@@ -377,7 +377,7 @@ def details(Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data:
 
     def block(inputs):
         columns, theta, mode = inputs
-        F = Phi @ mode.beta + data.offset[:, None]
+        F = linear_predictor(Phi, mode.beta, data.offset)
         curvature = _slope_and_curvature(F, theta, columns, model)[1]
         L, inverse = _factor(Phi, curvature, precision)
         _, leverage = linalg.trace_slopes(Phi, curvature, inverse)

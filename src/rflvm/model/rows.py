@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 from jaxtyping import Array, Float
 
-from .features import features, features_and_slopes
+from ..likelihoods.base import slope_and_curvature
+from ..numerics import linalg
+from .features import features, features_and_slopes, linear_predictor
 from .joint import Data, Model, State
 
 
@@ -23,7 +26,7 @@ class Local(NamedTuple):
 
 def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Float[Array, " N"]:
     """log p(y_n | x_n) + log p(x_n) of each row, up to a constant."""
-    F = features(X, state.W) @ state.beta + data.offset[:, None]
+    F = linear_predictor(features(X, state.W), state.beta, data.offset)
     cells = model.likelihood.log_factor(data.Y, F, state.theta, data.trials)
     cells = cells if data.mask is None else jnp.where(data.mask, cells, 0)
     return cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1)
@@ -32,22 +35,38 @@ def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -
 def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Local:
     """Value, gradient and metric of each row."""
     Phi, slopes = features_and_slopes(X, state.W)
-    F = Phi @ state.beta + data.offset[:, None]
+    F = linear_predictor(Phi, state.beta, data.offset)
     dF = slopes @ state.beta
 
     def log_factor(f):
         cells = model.likelihood.log_factor(data.Y, f, state.theta, data.trials)
         return cells if data.mask is None else jnp.where(data.mask, cells, 0)
 
-    def slope(f):
-        cells, pullback = jax.vjp(log_factor, f)
-        return pullback(jnp.ones_like(cells))[0], cells
-
-    G, dG, cells = jax.jvp(slope, (F,), (jnp.ones_like(F),), has_aux=True)
-    weighted = dF * jnp.maximum(-dG, 0)[None]
+    cells, G, curvature = slope_and_curvature(log_factor, F)
+    weighted = dF * curvature[None]
     return Local(
         X=X,
         value=cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1),
         gradient=jnp.einsum("dnj,nj->nd", dF, G) - X,
         metric=jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(X.shape[1], dtype=X.dtype)[None],
     )
+
+
+def scoring_direction(local: Local) -> Float[Array, "N D"]:
+    """G(x)^{-1} grad of each row: the step of Fisher scoring, Newton's method with the information as its Hessian."""
+    L = linalg.small_cholesky(local.metric)
+    return linalg.small_solve_lower_transposed(L, linalg.small_solve_lower(L, local.gradient))
+
+
+def climb(state: State, data: Data, model: Model, n_steps: int) -> Local:
+    """A few steps of Fisher scoring for each row, from ``state.X``, shortened where they do not go up."""
+    start = expand(state.X, state, data, model)
+
+    def step(carry, _):
+        here, length = carry
+        there = expand(here.X + length[:, None] * scoring_direction(here), state, data, model)
+        better = there.value > here.value
+        keep = lambda new, old: jnp.where(better.reshape((-1,) + (1,) * (new.ndim - 1)), new, old)  # noqa: E731
+        return (jax.tree.map(keep, there, here), jnp.where(better, jnp.minimum(2 * length, 1), length / 4)), None
+
+    return lax.scan(step, (start, jnp.ones(len(state.X), state.X.dtype)), length=n_steps)[0][0]

@@ -25,7 +25,7 @@ from ...likelihoods.base import sum_observed
 from ...model import spectral
 from ...model.conjugate import log_evidence, regression
 from ...model.features import features, sincos
-from ...model.joint import Data, Model, State, is_marginal, log_prior_beta
+from ...model.joint import Data, Model, State, is_marginal, log_prior_beta, predictor
 from ...numerics import hmc, linalg
 from .tuning import Tuning
 
@@ -125,7 +125,7 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
         start = (state.W, log_evidence(features(state.X, state.W), data, model).sum())
         (W, value), acceptance = lax.scan(propose_marginal, start, inputs)
     else:
-        F = features(state.X, state.W) @ state.beta + data.offset[:, None]
+        F = predictor(state, data.offset)
         (W, _, value), acceptance = lax.scan(propose, (state.W, F, log_lik(F)), inputs)
     return state._replace(W=W), Info(acceptance.mean(), value, jnp.zeros_like(value))
 

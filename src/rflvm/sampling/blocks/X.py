@@ -20,7 +20,7 @@ from jaxtyping import Array
 from ...model.conjugate import log_evidence
 from ...model.features import features
 from ...model.joint import Data, Model, State, is_marginal
-from ...model.rows import Local, expand, row_values
+from ...model.rows import Local, expand, row_values, scoring_direction
 from ...numerics import hmc, linalg
 from ...numerics.hmc import Info
 from .tuning import Tuning
@@ -78,8 +78,7 @@ def step_map(key: Array, state: State, data: Data, model: Model, tuning: Tuning)
     Not a draw: the chain then has no stationary distribution to speak of.
     """
     here = expand(state.X, state, data, model)
-    L = linalg.small_cholesky(here.metric)
-    direction = linalg.small_solve_lower_transposed(L, linalg.small_solve_lower(L, here.gradient))
+    direction = scoring_direction(here)
 
     def halve(i, carry):
         X, value, done = carry

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ...model.conjugate import coefficients, regression
-from ...model.features import features
+from ...model.features import features, linear_predictor
 from ...model.joint import Data, Model, State
 from ...numerics import hmc, linalg, polyagamma
 from .tuning import Tuning
@@ -78,7 +78,7 @@ def step_polya_gamma(key: Array, state: State, data: Data, model: Model, tuning:
     likelihood = model.likelihood
     key_omega, key_beta = jax.random.split(key)
     Phi = features(state.X, state.W)
-    psi = Phi @ state.beta + data.offset[:, None]
+    psi = linear_predictor(Phi, state.beta, data.offset)
     a, b = likelihood.exponents(data.Y, state.theta, data.trials)
     omega = polyagamma.sample_one(key_omega, psi) if likelihood.unit_shape else polyagamma.sample(key_omega, b, psi)
     kappa = a - b / 2

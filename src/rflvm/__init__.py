@@ -7,6 +7,8 @@ learned kernel and a full posterior.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .numerics import forks as _forks  # noqa: F401  (notices forks from now on)
+
 if TYPE_CHECKING:
     from . import likelihoods
     from .estimator import RFLVM, load

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Float
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
@@ -14,6 +13,7 @@ from .data import checks, tables
 from .fitted.datatree import cell_densities
 from .model.draws import Draws
 from .numerics.affine import r2_affine
+from .numerics.precision import precision
 
 __all__ = ["Accuracy", "kernel_mse", "knn_accuracy", "log_predictive_density", "mse", "r2_affine"]
 
@@ -152,7 +152,7 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
         raise ValueError(
             f"the cells of a {likelihood.name} row are known together: a single one has no density of its own"
         )
-    with jax.enable_x64(True):
+    with precision("float64"):
         data = checks.to_device(checks.check_rows(values, likelihood, offset), "float64")
         total, count = np.full(int(held_out.sum()), -np.inf), 0
         for densities in cell_densities(draws, data):

@@ -34,6 +34,7 @@ from ..data.checks import check_integer
 from ..model.joint import log_prior_latents
 from ..numerics import linalg, memory_maps
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 from . import rbf
 from .base import Baseline, start_of_X
 from .poisson import Columns, Sites, first_sites, sites_at
@@ -286,7 +287,7 @@ class DLAGPLVM(Baseline):
         max_iter = check_integer("max_iter", self.max_iter, 1)
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
         memory_maps.free_if_scarce()
-        with jax.enable_x64(True), linalg.one_blas_thread():
+        with precision("float64"), linalg.one_blas_thread():
             search = maximise(start, Columns(jnp.asarray(Y), jnp.asarray(observed, float)), max_iter)
             X, log_amplitude = (np.array(part) for part in search.parameters)
             self.F_ = np.array(search.F)

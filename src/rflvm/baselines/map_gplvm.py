@@ -26,6 +26,7 @@ from ..data.checks import check_integer
 from ..model.joint import log_prior_latents
 from ..numerics import linalg, memory_maps
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 from . import rbf
 from .base import Baseline, start_of_X
 from .poisson import Columns, sites_at
@@ -169,7 +170,7 @@ class MAPGPLVM(Baseline):
             raise ValueError(f"noise must be finite and at least 1e-8, got {noise:g}")
         start = start_of_X(self.init, np.sqrt(Y), observed, self.n_components, seed)
         memory_maps.free_if_scarce()
-        with jax.enable_x64(True), linalg.one_blas_thread():
+        with precision("float64"), linalg.one_blas_thread():
             table = Columns(jnp.asarray(Y), jnp.asarray(observed, float))
             X, trace, self.convergence_ = jnp.asarray(start), [], "iteration limit"
             F, value = find_F(X, jnp.log(table.Y + 0.5), table, noise)

@@ -27,6 +27,7 @@ from .. import likelihoods
 from ..data.checks import check_choice, check_integer
 from ..numerics import memory_maps
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 from .base import Placing, extra, is_counts
 
 HIDDEN = 128
@@ -180,7 +181,7 @@ class VAE(Placing):
         intercepts = np.log((Y.sum(0) + 0.5) / (N + 0.5)) if poisson else np.zeros(J)
         order = np.random.default_rng(seed).permutation(N)
         memory_maps.free_if_scarce()
-        with jax.enable_x64(False):
+        with precision("float32"):
             self._weights = self._train(seen, target, order, max(1, N // 10), intercepts, seed, max_iter)
         if self.convergence_ == "iteration limit":
             warnings.warn(
@@ -222,6 +223,6 @@ class VAE(Placing):
         return np.asarray((table - self._centre) / self._scale, np.float32)
 
     def _place(self, Y: np.ndarray) -> np.ndarray:
-        with jax.enable_x64(False):
+        with precision("float32"):
             mean, _ = encode(jax.tree.map(jnp.asarray, self._weights), jnp.asarray(self._seen(Y)))
             return np.array(mean, float)

@@ -12,7 +12,6 @@ import numpy as np
 from ..likelihoods import Likelihood
 from ..likelihoods.base import first_bad_cell
 from ..model.joint import Data, Prior
-from ..numerics.compilation import refuse_after_fork
 from ..numerics.errors import InputError, InputTypeError
 from . import tables
 
@@ -294,7 +293,6 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
 
 def to_device(table: Table, dtype: str) -> Data:
     """The table as JAX arrays; no mask at all when every cell counts."""
-    refuse_after_fork()
     large = np.abs(table.Y) > np.finfo(dtype).max
     if large.any():
         raise InputError(

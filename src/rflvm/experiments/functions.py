@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -10,11 +9,12 @@ from jaxtyping import Float
 from ..model.draws import Draws
 from ..model.features import features
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 
 
 def mean_functions(draws: Draws) -> Float[np.ndarray, "N J"]:
     """Posterior mean of F, over the draws that have beta."""
-    with jax.enable_x64(True):
+    with precision("float64"):
         compute = compiled(lambda X, W, beta: features(X, W) @ beta)
         total, count = 0.0, 0
         for chain in range(len(draws["beta"])):

@@ -19,6 +19,7 @@ from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
 from ..numerics.convergence import ess
+from ..numerics.precision import precision
 from .fit import Fitted
 
 DIMENSIONS = {
@@ -61,7 +62,7 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     beta = {"beta": (("chain", "draw", "feature", "predictor"), draws["beta"])}
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
-    with jax.enable_x64(True):
+    with precision("float64"):
         densities = _cells(None, draws, data, some)[..., n, j]
     groups = {
         "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
@@ -71,7 +72,7 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
         "observed_data": xr.Dataset({"Y": ("cell", np.asarray(data.Y)[n, j])}, cell),
     }
     if replicated:
-        with jax.enable_x64(True):
+        with precision("float64"):
             drawn = _cells(jax.random.key(fitted.about.seed), draws, data, some)[..., n, j]
         groups["posterior_predictive"] = xr.Dataset({"Y": (by_cell, drawn)}, chains | kept | cell)
     return xr.DataTree.from_dict(groups)

@@ -20,6 +20,7 @@ from ..maximum.result import Fit
 from ..model.draws import Draws
 from ..model.joint import Data, Model
 from ..numerics.errors import Sentence
+from ..numerics.precision import precision
 from . import diagnostics, prediction
 from .alignment import align
 
@@ -127,7 +128,7 @@ class Fitted:
 
     def data(self) -> Data:
         """The table as the engines see it, on the device in double precision."""
-        with jax.enable_x64(True):
+        with precision("float64"):
             table = checks.encode_table(self.about.values, self.likelihood, self.about.offset)
             return checks.to_device(table, "float64")
 
@@ -154,7 +155,7 @@ def from_chains(draws: Draws, about: About) -> Fitted:
 
 def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
     """What a maximum and draws around it say."""
-    with jax.enable_x64(True):
+    with precision("float64"):
         data = checks.to_device(table, "float64")
     draws = laplace_draws(fit, data, N_LAPLACE_DRAWS, about.seed)
     return Fitted(
@@ -170,5 +171,5 @@ def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
 
 
 def _members(aligned: Draws, seed: int) -> prediction.Members:
-    with jax.enable_x64(True):
+    with precision("float64"):
         return jax.tree.map(np.asarray, prediction.members_of(aligned, seed))

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from ..data import checks, tables
 from ..model.joint import Data
 from ..numerics.errors import InputError
+from ..numerics.precision import precision
 from . import prediction
 from .fit import Fitted
 
@@ -41,7 +42,7 @@ def read(
     table = checks.check_rows(reading.values, family, offset)
     if about.exposure is not None:
         table = table._replace(offset=checks.log_totals(reading.values, about.values))
-    with jax.enable_x64(True):
+    with precision("float64"):
         return Rows(reading.values, checks.to_device(table, "float64"))
 
 
@@ -80,7 +81,7 @@ def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: An
 def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any) -> np.ndarray:
     X = checks.check_positions(X, fitted.n_components)
     offset = checks.check_offset(offset, len(X))
-    with jax.enable_x64(True):
+    with precision("float64"):
         parts = jnp.asarray(X), jnp.asarray(offset), _trials(fitted, len(X), trials)
         Y = np.asarray(function(*parts, fitted.members, fitted.model))
     totals = fitted.totals
@@ -96,7 +97,7 @@ def generate(
         known = fitted.totals[~np.isnan(fitted.totals)]
         totals = np.random.default_rng(seed).choice(known, n)
     offset = checks.check_offset(offset, n)
-    with jax.enable_x64(True):
+    with precision("float64"):
         parts = jnp.asarray(offset), _trials(fitted, n, trials), jnp.asarray(totals)
         X, Y = prediction.generate(jax.random.key(seed), *parts, fitted.members, fitted.model)
     return np.asarray(X), np.asarray(Y)
@@ -112,7 +113,7 @@ def _trials(fitted: Fitted, n: int, trials: Any) -> jax.Array | None:
 def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:
     """A function of where a block of rows lies, and of the block, applied to all of them."""
     parts, n_done = [], 0
-    with jax.enable_x64(True):
+    with precision("float64"):
         for block, n, *rest in prediction.blocks(data, *more):
             placed = prediction.place(block, fitted.members, fitted.model)
             impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]

@@ -23,6 +23,7 @@ from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
 from ..model.draws import Draws, Run
 from ..model.joint import Model, Prior, state_shapes
+from ..numerics.precision import precision
 from ..sampling.chain import Chain, chain_shapes
 from ..sampling.sweep import Moves
 from .diagnostics import Quantity
@@ -116,7 +117,7 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         beta_thin=packed["draws"]["beta_thin"],
         interrupted=packed["draws"]["interrupted"],
     )
-    with jax.enable_x64(True):
+    with precision("float64"):
         anything: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
         members = restore({"members": Members(**anything)}, arrays)["members"]
         if packed["run"] is not None:
@@ -144,7 +145,7 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     D, H = fitted.n_components, fitted.model.H
     if np.isinf(about.values).any():
         yield "the table has infinite cells"
-    with jax.enable_x64(True):
+    with precision("float64"):
         state = state_shapes(fitted.data(), fitted.model)
     n_predictors = state.beta.shape[1]
     C, S = draws["log_joint"].shape

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from ..data import checks
 from ..model.features import features
+from ..numerics.precision import precision
 from . import rows
 from .fit import Fitted
 
@@ -49,7 +49,7 @@ def expected_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n 
 def predictors_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n J"]:
     """f at positions under each member, without offset."""
     members = fitted.members
-    with jax.enable_x64(True):
+    with precision("float64"):
         phi = [np.asarray(features(jnp.asarray(X, float), jnp.asarray(W, float))) for W in members.W]
     return np.stack([Phi @ beta for Phi, beta in zip(phi, members.beta, strict=True)])
 

@@ -15,6 +15,7 @@ from ..model.draws import Draws
 from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, log_prior_beta
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 from .result import Fit
 
 # Metropolis steps of ``refine_beta``. Choices without a measurement of their own; with them
@@ -52,7 +53,7 @@ def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, see
     root = np.broadcast_to(root, (mean.shape[1], *root.shape[1:])) * np.sqrt(fit.beta_scale)[:, None, None]
     if fit.model.likelihood.conjugate:
         return repeated + np.einsum("jab,sbj->saj", root, rng.standard_normal(repeated.shape), optimize=True)
-    with jax.enable_x64(True):
+    with precision("float64"):
         X, W, mean, root = (jnp.asarray(part, float) for part in (fit.X, fit.W, mean, root))
         theta = {name: jnp.asarray(value, float) for name, value in fit.theta.items()}
         Phi = features(X, W)

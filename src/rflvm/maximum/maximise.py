@@ -21,6 +21,7 @@ from .. import likelihoods
 from ..data import checks
 from ..model.joint import Data, Model, Prior
 from ..numerics import linalg, memory_maps
+from ..numerics.precision import precision
 from . import starts
 from .climb import OnIteration, climb_precisely, ignore
 from .competition import choose_start
@@ -138,7 +139,7 @@ def maximise(
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
     memory_maps.free_if_scarce()
-    with jax.enable_x64(True), linalg.one_blas_thread():
+    with precision("float64"), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
         with tqdm(disable=not progress, **PROGRESS) as bar:
 

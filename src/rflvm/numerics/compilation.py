@@ -23,6 +23,8 @@ from typing import Any
 
 import jax
 
+from . import forks
+
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
 
 
@@ -54,10 +56,10 @@ class compiled:  # noqa: N801  (used as a decorator)
         return self._make()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        refuse_after_fork()
+        forks.refuse()
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((arguments, named))):
             return self._program(*arguments, **named)
-        return _process.run(lambda: self._program(*arguments, **named))
+        return _queue.run(lambda: self._program(*arguments, **named))
 
     def eval_shape(self, *arguments: Any, **named: Any) -> Any:
         """Shapes and dtypes of the result, without computing anything."""
@@ -74,33 +76,31 @@ _every_compiled: weakref.WeakSet[compiled] = weakref.WeakSet()
 
 def drop_programs() -> None:
     """Forget what has been compiled for the package, and nothing of the user's own."""
-    with _process.lock:
+    with _queue.lock:
         for function in list(_every_compiled):
             function.drop()
 
 
-class _Process:
-    """What there is once in a process: a lock that one program at a time holds, and whether programs can run at all.
+class _Queue:
+    """Lets one program run at a time.
 
     Attributes
     ----------
     left : Any
         Result of a program whose caller was interrupted (Ctrl-C). XLA cannot stop it, so it may still run: the next
         program waits for it, the interrupted caller does not.
-    used : bool
-        Whether JAX has been used.
-    forked : bool
-        Whether that was so in the process that this one was forked from. XLA's threads exist only there.
     """
 
     def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Begin anew, as after a fork: the thread that held the lock may not be there to release it."""
         self.lock = threading.RLock()
         self.left: Any = None
-        self.used = self.forked = False
 
     def run(self, program: Callable[[], Any]) -> Any:
         """The result of a program, when it is ready."""
-        self.used = True
         with self.lock:
             if self.left is not None:
                 with suppress(RuntimeError):  # nobody waits for its result any more
@@ -113,36 +113,10 @@ class _Process:
                 self.left = result
                 raise
 
-    def before_fork(self) -> None:
-        self.used = self.used or jax_has_started()
 
-    def after_fork(self) -> None:
-        """In the child, where no other thread is left to release the lock."""
-        self.lock, self.left, self.forked = threading.RLock(), None, self.used
-
-
-_process = _Process()
+_queue = _Queue()
 if hasattr(os, "register_at_fork"):  # Windows does not fork
-    os.register_at_fork(before=_process.before_fork, after_in_child=_process.after_fork)
-
-
-def refuse_after_fork() -> None:
-    """Raise an error in a process forked from one that had used JAX, where XLA would wait for ever for its threads."""
-    if _process.forked:
-        raise RuntimeError(
-            "this process was forked from one in which JAX had been used, and JAX cannot compute here: start processes "
-            'by "spawn" or "forkserver", as in multiprocessing.get_context("spawn"), or use joblib with its default '
-            "backend, loky"
-        )
-
-
-def jax_has_started() -> bool:
-    """Whether anybody has used JAX in this process; JAX does not say so by a public name."""
-    try:
-        from jax._src.xla_bridge import backends_are_initialized
-    except ImportError:
-        return False  # the use by this package is noticed without it
-    return backends_are_initialized()
+    os.register_at_fork(after_in_child=_queue.renew)
 
 
 @functools.cache

@@ -14,13 +14,13 @@ import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..fitted.fit import Fitted
 from ..fitted.rows import expected
 from ..fitted.summaries import column_names, predictors_by_member, row_covariances, typical_trials
+from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
 
 MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, and of columns see ``_chosen``
@@ -176,7 +176,7 @@ def _tabulated(fitted: Fitted, columns: np.ndarray) -> dict[str, np.ndarray]:
     low, step = low - margin, (high - low + 2 * margin) / (N_TABULATED - 1)
     grid = low + step * np.arange(N_TABULATED)[:, None]
     trials = typical_trials(fitted)
-    with jax.enable_x64(True):
+    with precision("float64"):
         f = jnp.asarray(grid)
         repeated = None if trials is None else jnp.asarray(np.broadcast_to(trials, grid.shape))
         members = [

@@ -29,6 +29,7 @@ from ..model.draws import Draws, Recorder, Run
 from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
 from ..numerics import linalg, memory_maps
 from ..numerics.compilation import compiled
+from ..numerics.precision import precision
 from .chain import Chain, advance, begin_chain, chain_shapes
 from .checkpoints import Checkpoint, settings
 from .progress import Progress, Reporter, reporter
@@ -155,7 +156,7 @@ def sample(
     memory_maps.free_if_scarce()
     moves = Moves(latents, frequencies, coefficients)
     n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
-    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
+    with precision(dtype), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
         run = Run(seed, lengths["n_burnin"], lengths["thin"], moves, _digest(table))
         saved = None
@@ -212,7 +213,7 @@ def continue_sampling(
     if _digest(table) != run.table:
         raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
     dtype = str(draws.states[0].X.dtype)
-    with jax.enable_x64(dtype == "float64"), linalg.one_blas_thread():
+    with precision(dtype), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
         n_chains, n_draws = len(draws.states), run._replace(n_sweeps=n_sweeps).n_kept
         recorder = Recorder(state_shapes(data, model), n_chains, n_draws, memory_budget, draws.beta_thin)
@@ -231,7 +232,7 @@ def _starter(
 ) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
-        with jax.enable_x64(True):  # as in ``maximise``: sums in double precision, and matrices where need be
+        with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where need be
             single = linalg.cast(data, jnp.float32)
             search, used, name = find_maximum(
                 single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, learn_amplitude=False
@@ -241,7 +242,7 @@ def _starter(
         logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
 
         def at_maximum(key):
-            with jax.enable_x64(True):
+            with precision("float64"):
                 return linalg.cast(draw_state(key, search, used, model), data.Y.dtype)
 
         return at_maximum

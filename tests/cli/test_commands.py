@@ -130,7 +130,7 @@ def test_the_log_has_what_it_takes_to_do_it_again(here):
 def test_the_posterior_can_be_opened(here):
     with xarray.open_datatree("run/posterior.nc", engine="h5netcdf") as tree:
         assert tree["posterior"]["X"].shape == (2, 40, 30, 2)
-        assert list(tree["posterior"]["row"].values[:2]) == ["r0", "r1"]
+        assert list(tree["posterior/row"].to_numpy()[:2]) == ["r0", "r1"]
 
 
 def test_an_existing_run_is_not_overwritten(here):

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,8 @@ def mtx(rng: random.Random) -> bytes:
 
 def npy(rng: random.Random) -> bytes:
     file = io.BytesIO()
-    np.save(file, table().astype(rng.choice(["<f8", ">i4", "u1", "c8", "U3"]), order=rng.choice("CF")))
+    array = table().astype(rng.choice(["<f8", ">i4", "u1", "c8", "U3"]))
+    np.save(file, np.asfortranarray(array) if rng.random() < 0.5 else array)
     return file.getvalue()
 
 
@@ -74,7 +76,8 @@ def wild_arrays(rng: random.Random) -> bytes:
         array = array.astype(rng.choice([array.dtype, np.dtype(np.int64), np.dtype(float)]))
         array.flat[rng.randrange(array.size)] = np.array(rng.randint(-size, size)).astype(array.dtype)
     file = io.BytesIO()
-    np.savez(file, **(parts | {name: array}))
+    content: dict[str, Any] = parts | {name: array}
+    np.savez(file, **content)
     return file.getvalue()
 
 

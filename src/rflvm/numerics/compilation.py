@@ -22,6 +22,7 @@ from contextlib import suppress
 from typing import Any
 
 import jax
+from jax.core import Tracer
 
 from . import forks
 
@@ -57,7 +58,7 @@ class compiled:  # noqa: N801  (used as a decorator)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         forks.refuse()
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((arguments, named))):
+        if any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((arguments, named))):
             return self._program(*arguments, **named)
         return _queue.run(lambda: self._program(*arguments, **named))
 

@@ -55,7 +55,8 @@ def mtx(rng: random.Random) -> bytes:
 
 def npy(rng: random.Random) -> bytes:
     file = io.BytesIO()
-    np.save(file, table().astype(rng.choice(["<f8", ">i4", "u1", "c8", "U3"]), order=rng.choice("CF")))
+    array = table().astype(rng.choice(["<f8", ">i4", "u1", "c8", "U3"]))
+    np.save(file, rng.choice([array, array.T]))
     return file.getvalue()
 
 
@@ -74,7 +75,7 @@ def wild_arrays(rng: random.Random) -> bytes:
         array = array.astype(rng.choice([array.dtype, np.dtype(np.int64), np.dtype(float)]))
         array.flat[rng.randrange(array.size)] = np.array(rng.randint(-size, size)).astype(array.dtype)
     file = io.BytesIO()
-    np.savez(file, **(parts | {name: array}))
+    np.savez(file, allow_pickle=False, **(parts | {name: array}))
     return file.getvalue()
 
 

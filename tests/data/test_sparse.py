@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,7 +14,7 @@ FORMS = ("csr", "csc", "coo", "bsr", "dia", "lil", "dok")
 Y = np.array([[1.0, 0, 3, 0], [0, 2, 0, 0.5]])
 
 
-def matrix(form):
+def matrix(form) -> Any:
     return sparse.csr_array(Y).asformat(form)
 
 

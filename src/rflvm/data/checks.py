@@ -15,7 +15,7 @@ from ..model.joint import Data, Prior
 from ..numerics.errors import InputError, InputTypeError
 from . import tables
 
-# Beyond this no array has that many entries, and seeds of scikit-learn's starts and of JAX in single precision end.
+# An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 
 # Hyperparameters are squared, and single precision ends at 1e38. Draws of a gamma variate whose shape is smaller than

@@ -16,7 +16,7 @@ class Tuning(NamedTuple):
 
     X_step: Float[
         Array, ""
-    ]  # of the Langevin proposals, in units of the rows' metric; of HMC when beta is integrated out
+    ]  # of Langevin proposals in the rows' metric, or of HMC when beta is integrated out
     W_step: Float[Array, ""]  # leapfrog step of the frequencies
     beta_step: Float[Array, " J"]  # leapfrog step of each column's coefficients
     curvature: Float[Array, " J"]  # mean over the N rows of -d^2 log p(y | f) / df^2

@@ -23,14 +23,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 FORMAT = 1
-
-
 TEMPORARY = ".tmp"
-
-
 _NUMBERS = "biuf"  # kinds of dtype: bool, integers, floats
-
-
 _LONGEST_NPY_HEADER = 1000
 
 

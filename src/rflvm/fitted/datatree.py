@@ -50,12 +50,12 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     n, j = np.nonzero(mask)
     n_beta = draws["beta"].shape[1]
     every = max(1, int(np.ceil(8 * len(n) * n_chains * n_beta / CELL_BUDGET)))
-    some = np.arange(0, n_beta, every)
+    thinned = np.arange(0, n_beta, every)
     rows = np.arange(len(mask)) if rows is None else np.asarray(rows)
     columns = np.arange(mask.shape[1]) if columns is None else np.asarray(columns)
     cell = {"row": ("cell", rows[n]), "column": ("cell", columns[j])}
     chains = {"chain": np.arange(n_chains)}
-    kept = {"draw": some * draws.beta_thin}
+    kept = {"draw": thinned * draws.beta_thin}
 
     others = [name for name in draws.arrays if name not in ("beta", "log_joint")]
     posterior = {name: (("chain", "draw", *dimensions.get(name, ())), draws[name]) for name in others}
@@ -63,7 +63,7 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
     with precision("float64"):
-        densities = _cells(None, draws, data, some)[..., n, j]
+        densities = _cells(None, draws, data, thinned)[..., n, j]
     groups = {
         "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
         "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin}),
@@ -73,7 +73,7 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     }
     if replicated:
         with precision("float64"):
-            drawn = _cells(jax.random.key(fitted.about.seed), draws, data, some)[..., n, j]
+            drawn = _cells(jax.random.key(fitted.about.seed), draws, data, thinned)[..., n, j]
         groups["posterior_predictive"] = xr.Dataset({"Y": (by_cell, drawn)}, chains | kept | cell)
     return xr.DataTree.from_dict(groups)
 
@@ -88,16 +88,16 @@ def loo(fitted: Fitted) -> Any:
     return loo(convert(fitted), var_name="Y", reff=min(ess(log_joint) / log_joint.size, 1))
 
 
-def _cells(key: Array | None, draws: Draws, data: Data, some: np.ndarray) -> np.ndarray:
+def _cells(key: Array | None, draws: Draws, data: Data, chosen: np.ndarray) -> np.ndarray:
     """(chain, draw, N, J): log p(y | f, theta) of each cell, or with a key a new y."""
 
-    def one(chain, i):
+    def table(chain, i):
         if key is None:
             return _log_density(*_unknowns(draws, chain, i), data, draws.model)
         key_i = jax.random.fold_in(jax.random.fold_in(key, chain), i)
         return _draw(key_i, *_unknowns(draws, chain, i), data, draws.model)
 
-    return np.array([[np.asarray(one(chain, i)) for i in some.tolist()] for chain in range(len(draws["X"]))])
+    return np.array([[np.asarray(table(chain, i)) for i in chosen.tolist()] for chain in range(len(draws["X"]))])
 
 
 def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:

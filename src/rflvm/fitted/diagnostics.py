@@ -1,7 +1,4 @@
-"""Convergence of scalar quantities over several chains (Vehtari et al. 2021): split R-hat and ESS.
-
-The effective sample size counts disagreement between chains: chains stuck in different places have
-few effective draws, however fast each of them forgets its own past.
+"""Whether chains have converged, by split R-hat and effective sample size (Vehtari et al. 2021), and what to do if not.
 
 A draw of X can be turned and reflected without changing anything, so convergence is judged by what does not turn with
 it, distances and kernels between rows and the log joint density, and only then by X itself, aligned.
@@ -17,10 +14,8 @@ from ..numerics.convergence import ess, rhat
 from ..numerics.errors import Sentence
 from ..sampling.progress import acceptance_rates
 
-N_PAIRS, N_ROWS = 50, 200  # looked at
-
-
-RHAT, ESS = 1.1, 50  # beyond, and below, what should be acted on
+N_PAIRS, N_ROWS = 50, 200  # pairs of rows and rows that are looked at
+RHAT, ESS = 1.1, 50  # the largest R-hat and the fewest effective draws with which nothing need be done
 
 _ADVICE = {  # by what stopped a fit; templates of sentences
     "interrupted": (
@@ -41,8 +36,8 @@ class Quantity(NamedTuple):
     """How well some numbers that are alike have converged."""
 
     name: str
-    rhat: float  # of the worst but the worst twentieth
-    ess: float  # of the median
+    rhat: float  # 95th percentile of split R-hat over the numbers
+    ess: float  # median effective sample size
 
     @property
     def converged(self) -> bool:
@@ -56,14 +51,14 @@ def summary(arrays: dict[str, np.ndarray], seed: int = 0) -> list[Quantity]:
     N = X.shape[2]
     rng = np.random.default_rng(seed)
     pairs = rng.integers(0, N, (2, N_PAIRS if N > 1 else 0))
-    some = rng.permutation(N)[:N_ROWS]
+    rows = rng.permutation(N)[:N_ROWS]
     lags = X[:, :, pairs[0]] - X[:, :, pairs[1]]
     kernels = np.mean(np.cos(lags @ np.swapaxes(W, -1, -2)), axis=-1)
     quantities = {
         "log joint density": arrays["log_joint"][..., None],
         "kernel between rows": kernels,
         "distances between rows": np.linalg.norm(lags, axis=-1),
-        "X, aligned": X[:, :, some].reshape(*X.shape[:2], -1),
+        "X, aligned": X[:, :, rows].reshape(*X.shape[:2], -1),
     }
     return [quantity(name, draws) for name, draws in quantities.items() if draws.shape[-1]]
 

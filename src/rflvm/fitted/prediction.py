@@ -38,32 +38,14 @@ from ..numerics import linalg
 from ..numerics.compilation import compiled
 
 N_MEMBERS = 16
-
-
 N_ANCHORS = 256
-
-
 N_PLACES = 2
-
-
 N_STEPS = 6, 2  # under the first member, and under the others, which begin where it ended
-
-
 N_POINTS = 8  # around each place, and from the prior
-
-
 N_DRAWS = 16  # of a row's cells, from each member
-
-
 FREEDOM = 5.0
-
-
 APART = 1.0  # between the two places that are climbed from; x has unit variance
-
-
 BLOCK_CELLS = 65_536
-
-
 ROUNDING = 1e-6  # of a sum of squares in single precision
 
 
@@ -105,18 +87,18 @@ def choose_members(
     X: Float[np.ndarray, "S N D"], W: np.ndarray, beta: np.ndarray, theta: dict[str, np.ndarray], seed: int
 ) -> Members:
     """At most ``N_MEMBERS`` of the aligned draws, evenly spaced, and ``N_ANCHORS`` of the rows."""
-    some = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
+    chosen = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
     rows = np.sort(np.random.default_rng(seed).permutation(X.shape[1])[:N_ANCHORS])
-    anchors, W, beta = X[some][:, rows], W[some], beta[some]
+    anchors, W, beta = X[chosen][:, rows], W[chosen], beta[chosen]
     F = np.mean([_features(*pair) @ b for *pair, b in zip(anchors, W, beta, strict=True)], axis=0)
     as_array = lambda part: jnp.asarray(part, float)  # noqa: E731
     return Members(
         W=as_array(W),
         beta=as_array(beta),
-        theta={name: as_array(value[some]) for name, value in theta.items()},
+        theta={name: as_array(value[chosen]) for name, value in theta.items()},
         anchors=as_array(anchors),
         F=as_array(F),
-        points=as_array(student_points(len(some), X.shape[2], seed)),
+        points=as_array(student_points(len(chosen), X.shape[2], seed)),
     )
 
 

@@ -84,23 +84,23 @@ class Model:
 class Data(NamedTuple):
     """What was observed. Cells outside the mask hold 0 and are never used."""
 
-    Y: Float[Array, "N J"]
-    mask: Bool[Array, "N J"] | None
-    offset: Float[Array, " N"]
-    trials: Float[Array, "N J"] | None
+    Y: Float[Array, "N J"]  # encoded cells
+    mask: Bool[Array, "N J"] | None  # True where a cell counts; None when all do
+    offset: Float[Array, " N"]  # added to every linear predictor of a row
+    trials: Float[Array, "N J"] | None  # of families that have them
 
 
 class State(NamedTuple):
     """The unknowns. Slots of the mixture without frequencies hold draws from the NIW prior."""
 
-    X: Float[Array, "N D"]
-    W: Float[Array, "H D"]
-    z: Int[Array, " H"]
-    mu: Float[Array, "H D"]
-    Sigma: Float[Array, "H D D"]
-    alpha: Float[Array, ""]
-    beta: Float[Array, "M J"]
-    theta: dict[str, Array]
+    X: Float[Array, "N D"]  # latent positions of the rows
+    W: Float[Array, "H D"]  # frequencies of the random features
+    z: Int[Array, " H"]  # the component of the mixture that each frequency belongs to
+    mu: Float[Array, "H D"]  # means of the components
+    Sigma: Float[Array, "H D D"]  # covariances of the components
+    alpha: Float[Array, ""]  # concentration of the Dirichlet process
+    beta: Float[Array, "M J"]  # coefficients of cosines and sines; the last row has the intercepts
+    theta: dict[str, Array]  # the family's own parameters, one per column (J,) or one for all ()
 
 
 def is_marginal(model: Model) -> bool:

@@ -9,7 +9,7 @@ v_j = P_j^{-1} Phi' q_j, it is the gradient of
 
     sum_nj [log p(y | f) - 1/2 s D(f) + (Phi v) g(f)] - 1/2 sum_j tr(P_j^{-1} Phi' D_j Phi)
 
-in Phi and theta, where f = Phi beta and s, v, beta, P^{-1} and the last D are held.
+in Phi and theta, where f = Phi beta and s, v, beta, P^{-1} and the last D are constants.
 """
 
 from __future__ import annotations
@@ -30,19 +30,14 @@ from ..numerics.compilation import compiled
 from .features import linear_predictor
 from .joint import Data, Model, log_prior_beta, state_shapes
 
-COLUMN_BLOCK = 256
-
-
-_STEPS, _ROUNDS = 6, 12  # Newton steps with one P^{-1}, and how often a column has it computed
-
-
-_WORST, _HOLD = 32, 0.1
-
-
-_RADIUS = 4.0
-
-
-_SLACK = 1e-6
+# Chosen on the tables of ``benchmarks/map.py`` by the time of a whole fit; none was measured by itself.
+COLUMN_BLOCK = 256  # columns whose factors are in memory at once
+_STEPS = 6  # of Newton's method with one P^{-1}
+_ROUNDS = 12  # in which a column may have its P^{-1} computed anew
+_WORST = 32  # columns that have it computed at once, those with the largest decrement
+_DAMPING = 0.1  # of the first step of these, as a share of the column's mean curvature
+_RADIUS = 4.0  # first trust radius: the largest change of a cell of F
+_SLACK = 1e-6  # by which a step may lower the log density, for rounding
 
 
 class Mode(NamedTuple):
@@ -53,10 +48,10 @@ class Mode(NamedTuple):
     F: Float[Array, "B N J"]
 
 
-def rescaled(mode: Mode, times: Float[Array, " M"]) -> Mode:
-    """The mode with each coefficient multiplied, as when its feature is divided."""
-    inverse = mode.inverse * times[None, None, :, None] * times[None, None, None]
-    return mode._replace(beta=mode.beta * times[None, :, None], inverse=inverse)
+def rescaled(mode: Mode, scale: Float[Array, " M"]) -> Mode:
+    """The mode with each coefficient multiplied by its scale, as when its feature is divided by it."""
+    inverse = mode.inverse * scale[None, None, :, None] * scale[None, None, None]
+    return mode._replace(beta=mode.beta * scale[None, :, None], inverse=inverse)
 
 
 class Columns(NamedTuple):
@@ -225,11 +220,11 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     q = jax.grad(lambda F: -0.5 * jnp.sum(leverage * slope_and_curvature(F, theta)[1]))(F)
     v = linalg.multiply_columns(inverse, Phi.T @ q)
 
-    def held(F, theta, Phi_v):
+    def with_constants(F, theta, Phi_v):  # the expression of the module's docstring, its constants held
         g, D = slope_and_curvature(F, theta)
         return jnp.sum(log_factor(F, theta) + log_base(theta) - 0.5 * leverage * D + Phi_v * g)
 
-    dF, dtheta, g = jax.grad(held, argnums=(0, 1, 2))(F, theta, Phi @ v)
+    dF, dtheta, g = jax.grad(with_constants, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
     return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
 
@@ -252,9 +247,9 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
     """Newton's method for all columns: first with the last evaluation's P^{-1}, then the worst with their own.
 
     A column begins at its last mode, or without features where that is better. Those that have not arrived after
-    ``_STEPS`` steps are taken ``_WORST`` at a time, with P^{-1} anew each time. Their first step then goes from the
-    last F, as near as the features come to it, for it may be near the new mode where Phi has changed much; cells
-    that say little are held there by ``_HOLD`` of their column's mean curvature.
+    ``_STEPS`` steps are taken ``_WORST`` at a time, with P^{-1} anew each time. Their first step is a weighted least
+    squares fit of the features to the last F, which may be near the new mode where Phi has changed much. It is damped:
+    ``_DAMPING`` of the column's mean curvature is added to the weights, so that cells with little information stay.
     """
     J = mode.beta.shape[1]
     precision = model.prior.precision(Phi.shape[1], Phi.dtype)
@@ -272,23 +267,23 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         return (rounds < _ROUNDS * -(-J // worst)) & ~jnp.all(arrived(search))
 
     def refine(carry):
-        search, anchor, hold, rounds = carry
+        search, anchor, damping, rounds = carry
         _, which = lax.top_k(jnp.where(arrived(search), -1, search.decrement), worst)
-        these = problem(which)
+        chosen = problem(which)
         part = _Search(*(field[..., which] for field in search))
         F = anchor[:, which]
-        g, curvature = _slope_and_curvature(F, these.theta, these.columns, model)
-        weights = curvature + (hold[which] * curvature.mean(axis=0))[None]
+        g, curvature = _slope_and_curvature(F, chosen.theta, chosen.columns, model)
+        weights = curvature + (damping[which] * curvature.mean(axis=0))[None]
         _, inverse = _factor(Phi, weights, precision)
-        beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - these.offset) + g))
-        part = _newton(_better(part, these.at(beta)), inverse, these, arrived)
+        beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - chosen.offset) + g))
+        part = _newton(_better(part, chosen.at(beta)), inverse, chosen, arrived)
         search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
-        return search, anchor.at[:, which].set(part.F), hold.at[which].set(0), rounds + 1
+        return search, anchor.at[:, which].set(part.F), damping.at[which].set(0), rounds + 1
 
     every = problem(jnp.arange(J))
     flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
     search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
-    begin = (search, mode.F, jnp.full_like(search.value, _HOLD), jnp.zeros((), jnp.int32))
+    begin = (search, mode.F, jnp.full_like(search.value, _DAMPING), jnp.zeros((), jnp.int32))
     search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
     return search.beta, rounds, search.decrement.max(), arrived(search).all()
 
@@ -346,8 +341,8 @@ def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, 
         value, gradient = problem.evaluate(beta, F)
         slack = _SLACK + 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
         better = value >= search.value - slack
-        found = _Search(beta, F, value, gradient, search.decrement)
-        search = _Search(*(jnp.where(better, new, old) for new, old in zip(found, search, strict=True)))
+        trial = _Search(beta, F, value, gradient, search.decrement)
+        search = _Search(*(jnp.where(better, new, old) for new, old in zip(trial, search, strict=True)))
         direction, search = aim(search)
         return search, direction, jnp.where(better, 2 * radius, length * largest / 4), step + 1
 
@@ -361,7 +356,7 @@ def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, 
 
 
 class Details(NamedTuple):
-    """The posterior of beta and what rows have at stake in it."""
+    """The Gaussian approximation of the posterior of beta, and what each cell says of f and has of it left open."""
 
     beta: Float[Array, "M J"]
     factor: Float[Array, "K M M"]  # Cholesky factor of P_j, one for all columns (K = 1) or one each

@@ -1,4 +1,8 @@
-"""Convergence of one scalar over several chains (Vehtari et al. 2021): split R-hat and effective sample size."""
+"""Convergence of one scalar over several chains (Vehtari et al. 2021): split R-hat and effective sample size.
+
+The effective sample size counts disagreement between chains: chains stuck in different places have few effective draws,
+however fast each of them forgets its own past.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear algebra shared by the updates: J weighted Gram matrices at once, and a Cholesky factor
+"""Linear algebra shared by the engines: J weighted Gram matrices at once, and a Cholesky factor
 that never fails in silence.
 """
 
@@ -15,16 +15,11 @@ from jax import lax
 from jaxtyping import Array, Float
 from threadpoolctl import threadpool_limits
 
-_FEATURE_BLOCK = 16
-
-
-_ROW_BLOCK = 2048
-
-
-_ROWS_AT_ONCE = 128
-
-
-_JITTERS = 4
+# Sizes of blocks, chosen by the time of ``benchmarks/sweep.py`` and ``benchmarks/map.py``; none changes a result.
+_FEATURE_BLOCK = 16  # features whose products are made at once: fewer waste less above the diagonal
+_ROW_BLOCK = 2048  # rows whose feature products are in memory at once
+_ROWS_AT_ONCE = 128  # rows for which a product with all inverses is made at once, small enough to stay in cache
+_JITTERS = 4  # attempts to factor a matrix, each with 100 times the jitter
 
 
 def weighted_grams(Phi: Float[Array, "N M"], weights: Float[Array, "N J"]) -> Float[Array, "J M M"]:

@@ -19,8 +19,6 @@ from scipy import optimize, special
 from scipy.stats import qmc
 
 _LAG_VARIANCE = 9.0
-
-
 _N_ITERATIONS = 200
 
 
@@ -29,9 +27,9 @@ def frequencies(H: int, D: int, seed: int) -> Float[np.ndarray, "H D"]:
     """Points that minimise the discrepancy, from a randomised Halton sequence."""
     start = special.ndtri(qmc.Halton(D, rng=seed).random(H))
     options = {"maxiter": _N_ITERATIONS, "ftol": 1e-14, "gtol": 1e-10}
-    found = optimize.minimize(discrepancy, start.ravel(), (D,), "L-BFGS-B", jac=True, options=options)
-    found.x.flags.writeable = False
-    return found.x.reshape(H, D)
+    optimum = optimize.minimize(discrepancy, start.ravel(), (D,), "L-BFGS-B", jac=True, options=options)
+    optimum.x.flags.writeable = False
+    return optimum.x.reshape(H, D)
 
 
 def discrepancy(flat: Float[np.ndarray, " HD"], D: int) -> tuple[float, Float[np.ndarray, " HD"]]:

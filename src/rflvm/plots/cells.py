@@ -163,8 +163,9 @@ def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_
         trials=None if trials is None else trials[rows],
     )
     n, j = np.nonzero(~np.isnan(values))
-    some = rng.permutation(len(n))[:n_cells]
-    y, (mean, lower, upper) = values[n[some], j[some]], (part[n[some], j[some]] for part in parts)
+    chosen = rng.permutation(len(n))[:n_cells]
+    n, j = n[chosen], j[chosen]
+    y, (mean, lower, upper) = values[n, j], (part[n, j] for part in parts)
     inside = (lower <= y) & (y <= upper)
     ax = axes(ax)
     for chosen, colour, words in ((inside, COLOURS[0], "within"), (~inside, COLOURS[4], "outside")):

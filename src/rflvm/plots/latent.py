@@ -67,12 +67,12 @@ def latent(
         raise ValueError(f"level must be between 0 and 1, got {level}")
     N = len(fitted.embedding)
     colouring = Colouring(np.zeros(N, int), None) if colour is None else read_colours(colour, N)
-    some = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]
+    with_ellipse = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]
     if fitted.n_components == 1:
         ax = axes(ax)
         points = np.column_stack([fitted.embedding[:, 0], spread(N)])
-        half = np.sqrt(chi2.ppf(level, 1)) * fitted.embedding_std[some, 0]
-        x, y = points[some].T
+        half = np.sqrt(chi2.ppf(level, 1)) * fitted.embedding_std[with_ellipse, 0]
+        x, y = points[with_ellipse].T
         ax.hlines(y, x - half, x + half, color=MISSING, lw=0.8, alpha=0.6, zorder=1)
         ax.set_xlabel(dimension(0))
         ax.set_yticks([])
@@ -80,8 +80,8 @@ def latent(
         first, second = check_plane(fitted, dimensions)
         ax = axes(ax)
         points = fitted.embedding[:, [first, second]]
-        covariance = row_covariances(fitted)[some][:, [first, second]][:, :, [first, second]]
-        _draw_ellipses(ax, points[some], covariance, level)
+        covariance = row_covariances(fitted)[with_ellipse][:, [first, second]][:, :, [first, second]]
+        _draw_ellipses(ax, points[with_ellipse], covariance, level)
         name_dimensions(ax, first, second)
     _draw_points(ax, points, colouring, label, plain=colour is None)
     return ax
@@ -232,12 +232,12 @@ def paste(
     """Images centred at points, without those that would overlap one before them; the axes end around them."""
     height, width = pixels.shape[1:]
     side = size * np.ptp(points, axis=0).max() / max(height, width)
-    room = side * np.array([width, height])
+    extent = side * np.array([width, height])
     limits = {"vmin": np.nanmin(pixels), "vmax": np.nanmax(pixels), "cmap": cmap}
-    for n in without_overlap(points, room[0], room[1], seed):
-        (x, y), (w, h) = points[n], room / 2
+    for n in without_overlap(points, extent[0], extent[1], seed):
+        (x, y), (w, h) = points[n], extent / 2
         ax.imshow(pixels[n], extent=(x - w, x + w, y - h, y + h), interpolation="antialiased", zorder=2, **limits)
-    low, high = points.min(axis=0) - room, points.max(axis=0) + room
+    low, high = points.min(axis=0) - extent, points.max(axis=0) + extent
     ax.set_xlim(low[0], high[0])
     ax.set_ylim(low[1], high[1])
 

@@ -96,14 +96,14 @@ class Variation(NamedTuple):
 def variation(fitted: Fitted) -> Variation:
     """How columns vary with the position, judged from some of the rows."""
     N = len(fitted.embedding)
-    some = np.sort(np.random.default_rng(0).permutation(N)[:N_JUDGED])
+    judged = np.sort(np.random.default_rng(0).permutation(N)[:N_JUDGED])
     trials = fitted.likelihood.trials_per_cell
-    Y = fitted.about.values[some]
+    Y = fitted.about.values[judged]
     E = expected(
         fitted,
-        fitted.embedding[some],
-        offset=fitted.about.offset[some],
-        trials=None if trials is None else trials[some],
+        fitted.embedding[judged],
+        offset=fitted.about.offset[judged],
+        trials=None if trials is None else trials[judged],
     )
     squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -31,10 +31,10 @@ def acceptance_rates(info: list[dict[str, Any]]) -> dict[str, float]:
     return {name: float(np.mean([np.mean(chain[name].acceptance) for chain in info])) for name in names}
 
 
-Teller = Callable[[Run, list[Chain], Callable[[], float]], None]  # of the run, and the log joint density there
+Report = Callable[[Run, list[Chain], Callable[[], float]], None]  # of the run, and the log joint density there
 
 
-Reporter = Callable[[Run, int], AbstractContextManager[Teller]]
+Reporter = Callable[[Run, int], AbstractContextManager[Report]]
 
 
 def _acceptance(run: Run, chains: list[Chain]) -> dict[str, float]:
@@ -57,7 +57,7 @@ def reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
         with tqdm(total=n_sweeps, initial=run.n_sweeps, unit="sweep", desc="burn-in") as line:
             shown = [0.0]
 
-            def tell(now, chains, log_joint):
+            def report(now, chains, log_joint):
                 done = now.n_sweeps
                 line.update(done - line.n)
                 seconds = time.perf_counter()
@@ -68,18 +68,18 @@ def reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
                     accepted = f", acceptance {np.mean(rates):.2f}" if rates else ""
                     line.set_postfix_str(f"log joint {log_joint():.1f}{accepted}")
 
-            yield tell
+            yield report
 
     @contextmanager
     def callback(run, n_sweeps):
         start = time.perf_counter()
 
-        def tell(now, chains, log_joint):
+        def report(now, chains, log_joint):
             rate = (now.n_sweeps - run.n_sweeps) / (time.perf_counter() - start)
             accepted = _acceptance(now, chains)
             progress(Progress(now.n_sweeps, n_sweeps, run.n_burnin, rate, log_joint(), accepted))  # pyright: ignore[reportCallIssue]
 
-        yield tell
+        yield report
 
     if callable(progress):
         return callback

@@ -165,9 +165,9 @@ def sample(
         n_draws = run._replace(n_sweeps=n_sweeps).n_kept
         beta_thin = saved.beta_thin if saved else None
         recorder = Recorder(state_shapes(data, model), chain_count, n_draws, memory_budget, beta_thin)
-        found = saved and saved.read(recorder, run, n_sweeps, [chain_shapes(data, model, moves)] * chain_count)
-        if found:
-            run, chains = found
+        resumed = saved and saved.read(recorder, run, n_sweeps, [chain_shapes(data, model, moves)] * chain_count)
+        if resumed:
+            run, chains = resumed
         else:
             with tqdm(desc="start: ", disable=progress is not True, **PROGRESS) as line:
                 begin = _starter(X0, data, model, seed, lambda value: line.update())
@@ -228,14 +228,14 @@ def _digest(table: checks.Table) -> str:
 
 
 def _starter(
-    init: str | np.ndarray, data: Data, model: Model, seed: int, tell: Callable[[float], Any]
+    init: str | np.ndarray, data: Data, model: Model, seed: int, on_iteration: Callable[[float], Any]
 ) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
         with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where need be
             single = linalg.cast(data, jnp.float32)
             search, used, name = find_maximum(
-                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, tell, learn_amplitude=False
+                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
             )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
@@ -256,7 +256,7 @@ def _keys(run: Run, n_chains: int) -> list[Array]:
 
 
 def _run(
-    run: Run, chains: list[Chain], n_sweeps: int, data: Data, model: Model, recorder: Recorder, report: Reporter,
+    run: Run, chains: list[Chain], n_sweeps: int, data: Data, model: Model, recorder: Recorder, reporting: Reporter,
     saved: Checkpoint | None = None,
 ) -> Draws:  # fmt: skip
     """Advance the chains together to sweep number ``n_sweeps``."""
@@ -269,7 +269,7 @@ def _run(
             saved.write(*here, recorder, now)
 
     save(now=True)
-    with report(run, n_sweeps) as tell:
+    with reporting(run, n_sweeps) as report:
         try:
             for t in range(run.n_sweeps, n_sweeps):
                 before, chains = here
@@ -283,7 +283,7 @@ def _run(
                         recorder.record(c, before.n_kept, chain.state, float(_log_joint(chain.state, data, model)))
                 here = after, chains
                 save(now=after.n_sweeps == n_sweeps)
-                tell(after, chains, lambda state=chains[0].state: float(_log_joint(state, data, model)))
+                report(after, chains, lambda state=chains[0].state: float(_log_joint(state, data, model)))
         except KeyboardInterrupt:
             save(now=True)
             run, _ = here

@@ -26,11 +26,7 @@ from ...numerics.hmc import Info
 from .tuning import Tuning
 
 N_PROPOSALS = 2
-
-
 N_LEAPFROG = 4
-
-
 N_HALVINGS = 8
 
 

@@ -14,9 +14,7 @@ from ...model.joint import Data, Model, State, is_marginal, predictor
 class Tuning(NamedTuple):
     """Step sizes and the preconditioner. Fixed numbers after burn-in, so that the sampler is exact."""
 
-    X_step: Float[
-        Array, ""
-    ]  # of Langevin proposals in the rows' metric, or of HMC when beta is integrated out
+    X_step: Float[Array, ""]  # of Langevin proposals in the rows' metric, or of HMC when beta is integrated out
     W_step: Float[Array, ""]  # leapfrog step of the frequencies
     beta_step: Float[Array, " J"]  # leapfrog step of each column's coefficients
     curvature: Float[Array, " J"]  # mean over the N rows of -d^2 log p(y | f) / df^2

@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 
 from rflvm.numerics import polyagamma
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 GRID_B = [0.1, 0.3, 0.5, 0.9, 1, 1.001, 1.5, 2, 2.5, 3, 3.001, 3.5, 4, 7.5, 10, 50, 500, 5000]
 GRID_C = [0, 0.5, 2, 6, 12, 20]

@@ -165,7 +165,7 @@ def volume_weight(information: float, N: int, J: int) -> float:
 
     It falls with the number of rows per column, which determine F, from ``ROWS_PER_COLUMN`` on. Rows are counted by
     the information in the whole table where F is the intercepts: a row of cells that know little of F (a yes/no
-    answer: a quarter of a Gaussian cell) counts as less than one. docs/design.md has the measurements.
+    answer: a quarter of a Gaussian cell) counts as less than one. docs/design/maximum.md has the measurements.
     """
     rows = min(information / J, N)
     return 1 / (1 + max(rows / (ROWS_PER_COLUMN * J), 1))

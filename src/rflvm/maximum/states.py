@@ -21,6 +21,9 @@ from .result import posterior
 from .search import Search, update_mixture
 
 
+_coefficients = compiled(coefficients)  # batched LAPACK, which only a compiled program may call
+
+
 def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     """A state at the maximum: beta drawn from its Gaussian approximation, the mixture updated to W.
 
@@ -39,7 +42,7 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
 
     mode, factor, scale = approximation.beta, approximation.factor, approximation.scale
     noise = jax.random.normal(key_beta, mode.shape, mode.dtype) * jnp.sqrt(scale)[None]
-    drawn = mode + coefficients(factor[0] if len(factor) == 1 else factor, noise)
+    drawn = mode + _coefficients(factor[0] if len(factor) == 1 else factor, noise)
     # A draw from a Gaussian of M dimensions has a log density M/2 below that of the mode, give or take sqrt(M/2).
     plausible = log_density(drawn) > log_density(mode) - len(mode)
     beta = jnp.where(plausible[None], drawn, mode)

@@ -166,7 +166,7 @@ def test_a_finished_run_is_made_longer_by_resuming(here):
 
 def test_resuming_another_run_or_none_is_refused(here):
     result = invoke(*FIT, "--resume", "--seed", "7", code=1)
-    assert "run/checkpoint holds a run with another seed (0, now 7): give the settings of that run" in result.stderr
+    assert "run/checkpoint holds a run with another --seed (0, now 7): give the settings of that run" in result.stderr
     result = invoke("fit", "counts.csv", "--out", "elsewhere", "--classes", "party", "--resume", code=1)
     assert "elsewhere/checkpoint holds no run to go on with: leave out --resume" in result.stderr
     assert not Path("elsewhere").exists()

@@ -221,21 +221,21 @@ def test_cells_outside_the_mask_may_hold_anything():
 @pytest.mark.parametrize("kind", [list, "int8", "float32", bool, object])
 def test_lists_and_all_kinds_of_numbers_are_accepted(kind):
     Y = (COUNTS > 5).tolist() if kind is list else (COUNTS > 5).astype(kind)
-    table = checks.check_table(Y, likelihoods.Bernoulli(), None, None, 2)
+    table = checks.as_table(Y, likelihoods.Bernoulli(), None, None, 2)
     assert table.Y.dtype == float
     np.testing.assert_array_equal(table.Y, COUNTS > 5)
 
 
 def test_masked_arrays_hide_their_masked_cells():
     Y = np.ma.masked_equal(COUNTS, 4)
-    table = checks.check_table(Y, likelihoods.Poisson(), None, None, 2)
+    table = checks.as_table(Y, likelihoods.Poisson(), None, None, 2)
     np.testing.assert_array_equal(table.observed, COUNTS != 4)
 
 
 def test_there_is_no_mask_on_the_device_when_every_cell_counts():
-    table = checks.check_table(COUNTS, likelihoods.Poisson(), None, None, 2)
+    table = checks.as_table(COUNTS, likelihoods.Poisson(), None, None, 2)
     assert checks.to_device(table, "float32").mask is None
-    hidden = checks.check_table(COUNTS, likelihoods.Poisson(), COUNTS > 0, None, 2)
+    hidden = checks.as_table(COUNTS, likelihoods.Poisson(), COUNTS > 0, None, 2)
     assert checks.to_device(hidden, "float32").mask is not None
 
 
@@ -245,14 +245,14 @@ def test_frames_are_tables():
 
 
 def test_cells_beyond_the_precision_are_named():
-    table = checks.check_table(np.where(COUNTS == 4, 1e300, COUNTS), likelihoods.Gaussian(), None, None, 2)
+    table = checks.as_table(np.where(COUNTS == 4, 1e300, COUNTS), likelihoods.Gaussian(), None, None, 2)
     with pytest.raises(ValueError, match=r"Y\[1, 1\] = 1e\+300 \(1 such cell\) is too large for float32: rescale Y"):
         checks.to_device(table, "float32")
 
 
 def test_what_was_given_may_change_afterwards():
     offset, X = np.zeros(4), np.zeros((4, 2))
-    table = checks.check_table(COUNTS, likelihoods.Poisson(), None, offset, 2)
+    table = checks.as_table(COUNTS, likelihoods.Poisson(), None, offset, 2)
     start = checks.check_start(X, 4, 2, ())
     assert not np.shares_memory(table.Y, COUNTS)
     assert not np.shares_memory(table.offset, offset)

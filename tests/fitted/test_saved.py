@@ -166,7 +166,9 @@ def test_models_of_version_0_1_load(name):
     rows = model.fitted_.about.values[:2]
     trials = model.likelihood_.trials_per_cell
     found = model.transform(rows, trials=None if trials is None else trials[:2])
-    np.testing.assert_allclose(found, OLD_MODELS[name]["transform"], rtol=1e-6)
+    np.testing.assert_allclose(
+        found, OLD_MODELS[name]["transform"], atol=1e-4
+    )  # places are climbed to in single precision
 
 
 def test_no_path_of_a_module_is_in_a_file(saved):

@@ -211,7 +211,10 @@ def test_a_family_without_a_description_is_refused(tmp_path):
     class Own(likelihoods.Likelihood):
         name = "own"
 
-    with pytest.raises(ValueError, match="make Own a dataclass"):
+    with pytest.raises(
+        ValueError,
+        match=r"tell likelihoods apart: Own cannot be written .* make it a frozen dataclass",
+    ):
         rflvm.sample(Y, Own(), checkpoint=tmp_path, **RUN)
 
 
@@ -312,7 +315,7 @@ CHILD = """
 import sys
 import numpy as np
 import rflvm
-from rflvm import checkpoint
+from rflvm.sampling import checkpoints
 
 checkpoints.SECONDS = 0.0
 result, folder = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None

@@ -108,10 +108,11 @@ def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:
 
 
 def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
-    """X, W, beta and theta of the i-th draw that has beta."""
+    """X, W, beta and theta of the i-th draw that has beta, in double precision whatever the engine's was."""
     at = i * draws.beta_thin
-    theta = {name: draws[name][chain, at] for name in draws.theta}
-    return draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i], theta
+    theta = {name: np.asarray(draws[name][chain, at], float) for name in draws.theta}
+    X, W, beta = draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i]
+    return np.asarray(X, float), np.asarray(W, float), np.asarray(beta, float), theta
 
 
 @functools.partial(compiled, static_argnames="model")

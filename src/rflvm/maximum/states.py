@@ -20,7 +20,6 @@ from .objective import frequencies
 from .result import posterior
 from .search import Search, update_mixture
 
-
 _coefficients = compiled(coefficients)  # batched LAPACK, which only a compiled program may call
 
 

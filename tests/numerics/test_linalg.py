@@ -1,9 +1,12 @@
 """Gram matrices, Cholesky factors and Gaussian draws against dense NumPy."""
 
+import threading
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from rflvm.numerics import linalg
 
@@ -140,3 +143,25 @@ def test_normal_from_precision_has_the_right_mean_and_covariance(x64):
         variances = np.diag(covariance)
         standard_error = np.sqrt((covariance**2 + np.outer(variances, variances)) / R)
         assert np.abs((away.T @ away / R - covariance) / standard_error).max() < 4.5
+
+
+def test_fits_that_overlap_have_one_blas_thread_until_the_last_ends_and_then_the_old_number():
+    def numbers():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    entered, leave = threading.Event(), threading.Event()
+
+    def other_fit():
+        with linalg.one_blas_thread():
+            entered.set()
+            leave.wait(60)
+
+    before = numbers()
+    thread = threading.Thread(target=other_fit)
+    with linalg.one_blas_thread():
+        thread.start()
+        entered.wait(60)
+    assert set(numbers()) == {1}
+    leave.set()
+    thread.join()
+    assert numbers() == before

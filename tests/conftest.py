@@ -37,8 +37,8 @@ install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.B
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _room():
-    """Compiled programs of one module are not kept for the next: see ``rflvm.room``."""
+def _drop_programs():
+    """Compiled programs of one module are not kept for the next: see ``rflvm.numerics.memory_maps``."""
     yield
     jax.clear_caches()
 

@@ -17,7 +17,7 @@ import rflvm
 from durations import Durations
 from rflvm import RFLVM, FileError
 from rflvm.cli import main
-from rflvm.report import write_report
+from rflvm.report import page, write_report
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -68,12 +68,12 @@ def test_it_is_converted_for_arviz(model):
 
 
 def test_the_explorer_of_a_report_interpolates_its_means(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("rflvm.report.page.draw", lambda *arguments: [])
+    monkeypatch.setattr(page, "draw", lambda *arguments: [])
     path = write_report(model, tmp_path / "report.html")
-    page = path.read_text()
-    header = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)[0])
+    text = path.read_text()
+    header = json.loads(re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.DOTALL)[0])
     assert header["decoder"] is None
-    block = zlib.decompress(b64decode(re.findall(r"[A-Za-z0-9+/]{2000,}={0,2}", page)[-1]))
+    block = zlib.decompress(b64decode(re.findall(r"[A-Za-z0-9+/]{2000,}={0,2}", text)[-1]))
     about = header["arrays"]["table"]
     table = np.frombuffer(block, "<f4", int(np.prod(about["shape"])), about["at"]).reshape(about["shape"])
     low, step = (np.frombuffer(block, "<f8", J, header["arrays"][name]["at"]) for name in ("table_low", "table_step"))

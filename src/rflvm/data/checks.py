@@ -200,8 +200,8 @@ def check_exposure(exposure: Any, likelihood: Likelihood) -> None:
     check_choice("exposure", exposure, ("total",))
     if not likelihood.log_link:
         raise InputError(
-            '{exposure_total:exposure="total"} is for the poisson and negative_binomial likelihoods and others with a log '
-            "link, not for {family}",
+            '{exposure_total:exposure="total"} is for the poisson and negative_binomial likelihoods and others with a '
+            "log link, not for {family}",
             family=likelihood.name,
         )
 

@@ -1,4 +1,4 @@
-"""Draws from the posterior: the plan that keeps them within a memory budget, and their alignment."""
+"""Draws from the posterior as arrays, recorded within a memory budget; how the chains that made them were run."""
 
 from __future__ import annotations
 

@@ -32,8 +32,6 @@ def acceptance_rates(info: list[dict[str, Any]]) -> dict[str, float]:
 
 
 Report = Callable[[Run, list[Chain], Callable[[], float]], None]  # of the run, and the log joint density there
-
-
 Reporter = Callable[[Run, int], AbstractContextManager[Report]]
 
 

@@ -1,10 +1,4 @@
-"""The Gibbs sampler: one sweep composes the blocks in the paper's order; ``sample`` runs and records.
-
-z, (mu, Sigma), alpha       the mixture over frequencies, Eqs. 8, 9 and 11
-W (with beta), scale        frequencies, in place of Eq. 10
-X                           latent positions
-theta, beta                 r and h; sigma^2 and beta, or beta by HMC, in place of Eq. 14
-"""
+"""The Gibbs sampler: ``sample`` starts chains and advances them together, ``continue_sampling`` goes on with them."""
 
 from __future__ import annotations
 

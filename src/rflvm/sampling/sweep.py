@@ -1,4 +1,10 @@
-"""One sweep: the blocks in the paper's order, and their tuning in burn-in."""
+"""One sweep: the blocks in the paper's order, and their tuning in burn-in.
+
+z, (mu, Sigma), alpha       the mixture over frequencies, Eqs. 8, 9 and 11
+W (with beta), scale        frequencies, in place of Eq. 10
+X                           latent positions
+theta, beta                 r and h; sigma^2 and beta, or beta by HMC, in place of Eq. 14
+"""
 
 from __future__ import annotations
 

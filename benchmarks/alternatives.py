@@ -90,8 +90,8 @@ def main() -> None:
         for run in range(n_runs)
         for setting in (SETTINGS if dataset in table.DATASETS else SETTINGS | IN_THE_TABLE)
     ]
-    tell = lambda step: print(step.begun, step.total, step.name, step.seconds_left, flush=True)  # noqa: E731
-    results = store.run(tasks, FOLDER, {"rflvm": rflvm.__version__}, tell, jobs=2)
+    show = lambda step: print(step.begun, step.total, step.name, step.seconds_left, flush=True)  # noqa: E731
+    results = store.run(tasks, FOLDER, {"rflvm": rflvm.__version__}, show, jobs=2)
     fits = [result.numbers for result in results]
     common.write("alternatives", {"machine": common.machine(), "fits": fits})
     print(markdown(fits))

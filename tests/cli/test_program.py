@@ -107,7 +107,7 @@ def test_debug_shows_the_traceback_wherever_it_stands(tmp_path):
         (PermissionError(13, "Permission denied", "a"), "a: permission denied; choose a place that you may"),
         (MemoryError("Unable to allocate 9 TiB"), "not enough memory (Unable to allocate 9 TiB)"),
         (InputError("raise {n_burnin}\nand {n_samples}"), "raise --burnin and --samples"),
-        (KeyError("x"), "unexpected KeyError ('x'): this is a mistake in rflvm, and --debug shows where"),
+        (KeyError("x"), "unexpected KeyError ('x'): this is a bug in rflvm, and --debug shows where"),
     ],
 )
 def test_errors_are_told_in_one_line(error, line, monkeypatch):
@@ -134,13 +134,13 @@ def test_warnings_are_one_line_each_and_logs_are_kept(capsys):
     import logging
     import warnings
 
-    with messages.hearing() as heard:
+    with messages.captured() as captured:
         for _ in range(2):
             warnings.warn(Sentence("raise {n_samples}\nor more"), UserWarning, stacklevel=1)
         warnings.warn("old", DeprecationWarning, stacklevel=1)
         logging.getLogger("rflvm.gibbs").info("chains start")
     assert capsys.readouterr().err == "rflvm: warning: raise --samples or more\n"
-    assert heard == (["chains start"], ["raise --samples or more"])
+    assert captured == (["chains start"], ["raise --samples or more"])
 
 
 def test_datasets_are_listed_with_shapes_and_terms():

@@ -1,4 +1,4 @@
-"""The command line ``rflvm``. Commands import what computes only when they run, so that help is there at once."""
+"""The command line ``rflvm``. Commands import JAX and the estimator only when they run: ``--help`` does not wait."""
 
 from .program import Program
 from .program import program as main

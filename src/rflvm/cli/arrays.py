@@ -1,4 +1,4 @@
-"""NPY and NPZ files: numbers without names. Nothing in them is ever unpickled, and no size is believed unchecked."""
+"""NPY and NPZ files: arrays without names. Nothing in them is ever unpickled, and every declared size is checked."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from numpy.lib import format as npy
 
 from ..data import memory, tables
 from ..files.npz import FileError
-from ..numerics.errors import InputError, told
+from ..numerics.errors import InputError, reworded
 from .columns import Wanted, assign
 from .messages import OPTIONS
 from .table import FileTable
 
-# What scipy.sparse.save_npz writes: with these the arrays that the format is made of.
+# Members of a file of scipy.sparse.save_npz: those that every sparse format has, and the indices of each format.
 _SPARSE = {"format", "shape", "data"}
 _PARTS = {
     "csr": ("indices", "indptr"),
@@ -52,14 +52,14 @@ def table_of(path: Path, array: Any, wanted: Wanted) -> FileTable:
     try:
         values = tables.numeric(str(path), array, 2)
     except (TypeError, ValueError) as error:
-        raise FileError(f"{told(error, OPTIONS)}: expected a table, rows x columns of real numbers") from None
+        raise FileError(f"{reworded(error, OPTIONS)}: expected a table, rows x columns of real numbers") from None
     if 0 in values.shape:
         raise FileError(
             f"{path} has {values.shape[0]} rows and {values.shape[1]} columns: expected at least one of each"
         )
     roles = assign(path, None, values.shape[1], wanted)
     cells = values[:, roles.cells]
-    cells = np.where(np.isin(cells, wanted.marked), np.nan, cells)
+    cells = np.where(np.isin(cells, wanted.numeric_marks), np.nan, cells)
     text = {name: [f"{value:.15g}" for value in values[:, j]] for name, j in roles.classes.items()}
     return FileTable(
         path=path,
@@ -80,7 +80,7 @@ def _check_magic(path: Path, start: bytes) -> None:
 def _guarded(path: Path, read: Callable[[], Any]) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what NumPy takes a damaged header for
+            warnings.simplefilter("ignore")  # NumPy warns of some damaged headers before it fails
             return read()
     except (FileError, InputError, MemoryError):
         raise
@@ -105,12 +105,12 @@ def _read_sparse(path: Path, archive: zipfile.ZipFile) -> Any:
         raise ValueError(f"a sparse matrix of the unknown format {form!r}")
     parts = [_read_member(path, archive, name) for name in ("data", *_PARTS[form])]
     shape = tuple(int(size) for size in _read_member(path, archive, "shape"))
-    data, *places = parts
-    if any(part.dtype.kind not in "iu" for part in places):
+    data, *indices = parts
+    if any(part.dtype.kind not in "iu" for part in indices):
         raise ValueError("indices that are not whole numbers")
     # The constructors look at lengths only; ``data.sparse`` looks at the indices before the matrix is made dense.
     make: Any = getattr(sparse, f"{form}_array")
-    return make((data, tuple(places)) if form == "coo" else (data, *places), shape=shape)
+    return make((data, tuple(indices)) if form == "coo" else (data, *indices), shape=shape)
 
 
 def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -122,16 +122,16 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
 
 def _read_array(file: BufferedIOBase, size: int, name: str) -> np.ndarray:
-    """An array from a file of this size, if its header is as large as the rest of it."""
+    """An array from a file of this size; its header may not declare more bytes than follow it."""
     header = _HEADERS.get(npy.read_magic(file))
     if header is None:
-        raise ValueError("an array in a version of the NPY format that numbers do not need")
+        raise ValueError("its version of the NPY format is neither 1.0 nor 2.0")
     shape, _, dtype = header(file)
     if dtype.hasobject:
         raise FileError(f"{name} holds Python objects, which are never loaded: save an array of numbers instead")
-    needed, there = math.prod(shape) * dtype.itemsize, size - file.tell()
-    if min(shape, default=0) < 0 or needed > there:
-        raise ValueError(f"an array of shape {shape} takes {needed} bytes, and there are {there}")
+    needed, present = math.prod(shape) * dtype.itemsize, size - file.tell()
+    if min(shape, default=0) < 0 or needed > present:
+        raise ValueError(f"an array of shape {shape} takes {needed} bytes, and there are {present}")
     memory.check(name, needed, f"as an array of shape {shape}")
     file.seek(0)
     return npy.read_array(file, allow_pickle=False)

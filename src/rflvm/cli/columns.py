@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..files.npz import FileError
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")  # whatever their case
-LABELS = "row"
+LABELS = "row"  # name of the label column where the file has none
 
 
 class Wanted(NamedTuple):
@@ -31,8 +31,8 @@ class Wanted(NamedTuple):
         return frozenset((*MISSING, *(mark.strip().lower() for mark in self.missing)))
 
     @property
-    def marked(self) -> list[float]:
-        """Those of the user that are numbers."""
+    def numeric_marks(self) -> list[float]:
+        """The user's missing-value marks that are numbers, for tables that are read as numbers."""
         numbers = []
         for mark in self.missing:
             with contextlib.suppress(ValueError):
@@ -112,7 +112,7 @@ def find(path: Path, names: Sequence[str] | None, n_columns: int, column: str) -
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names, for a message."""
+    """The first names, and how many there are, for a message."""
     return ", ".join(map(repr, names[:6])) + f", ... ({len(names)} in all)" * (len(names) > 6)
 
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from ..estimator import RFLVM
 
-NOISE = 2  # standard errors
+NOISE = 2  # standard errors below which a difference is called noise
 
 
 class Score(NamedTuple):
-    """Log predictive densities of one model, of rows or cells."""
+    """Log predictive densities of rows or cells under one model."""
 
     model: str
-    each: Any  # array
+    log_densities: Any  # array
 
 
 @click.command("compare", short_help="Say which of two fits predicts better.")
@@ -36,9 +36,10 @@ class Score(NamedTuple):
 def command(a: str, b: str, table: str | None, wanted: Wanted, likelihood: Any) -> None:
     """Compare the fits A and B (folders of runs or model.npz files).
 
-    By the log predictive density of the rows of HELD-OUT, a table of rows that neither has seen; or, without one, of
-    left-out cells of the table that both were fitted to, by Pareto-smoothed importance sampling (PSIS-LOO). Higher is
-    better. A difference below two standard errors is called noise.
+    They are compared by their log predictive density; higher is better. With HELD-OUT, a table of rows that neither
+    has seen, it is that of its rows. Without, it is the leave-one-out density of the cells of the table that both were
+    fitted to, by Pareto-smoothed importance sampling (PSIS-LOO). A difference below two standard errors is called
+    noise.
 
     \b
     Examples:
@@ -52,21 +53,21 @@ def command(a: str, b: str, table: str | None, wanted: Wanted, likelihood: Any) 
         raise click.UsageError(f"A and B are the same run ({a})", click.get_current_context())
     if len({fit.likelihood_.row_totals for fit in fits.values()}) > 1:
         raise FileError("a multinomial fit takes the totals of rows as given: compare it with another multinomial one")
-    with messages.hearing():
+    with messages.captured():
         if table is None:
             scores = _left_out_cells(fits)
-            what = f"{len(scores[0].each)} left-out cells (PSIS-LOO)"
+            what = f"{len(scores[0].log_densities)} left-out cells (PSIS-LOO)"
         else:
             scores = [Score(name, _held_out_rows(fit, table, wanted, name == a)) for name, fit in fits.items()]
-            what = f"{len(scores[0].each)} held-out rows of {table}"
+            what = f"{len(scores[0].log_densities)} held-out rows of {table}"
     click.echo(f"log predictive density of {what}")
     click.echo("\n".join(_page(*scores)))
 
 
-def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted, tell: bool) -> np.ndarray:
+def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted, show_notes: bool) -> np.ndarray:
     from . import reading
 
-    rows = reading.read_rows(table, wanted, fit, tell=tell)
+    rows = reading.read_rows(table, wanted, fit, show_notes=show_notes)
     try:
         return fit.score_samples(rows.frame(), offset=rows.offset)
     except (TypeError, ValueError) as error:
@@ -79,11 +80,13 @@ def _left_out_cells(fits: dict[str, RFLVM]) -> list[Score]:
     first, second = (fit.fitted_.about.values for fit in fits.values())
     if not np.array_equal(first, second, equal_nan=True):
         raise FileError(
-            f"the two were fitted to different tables ({_shape(first)} and {_shape(second)}), of which left-out cells "
-            "cannot be compared: give a table of held-out rows"
+            f"the two were fitted to different tables ({_shape(first)} and {_shape(second)}), and PSIS-LOO compares "
+            "fits of one table: give a table of held-out rows"
         )
     if any(fit.draws_.run is None for fit in fits.values()):
-        messages.note("draws of a fit by --quick or --inference map are approximate, and so is what follows from them")
+        messages.note(
+            "draws of --quick or --inference map are a Gaussian approximation: PSIS-LOO is as rough as they are"
+        )
     return [Score(name, np.asarray(fit.loo().elpd_i).ravel()) for name, fit in fits.items()]
 
 
@@ -91,12 +94,13 @@ def _page(a: Score, b: Score) -> list[str]:
     """A small table and a verdict."""
     import numpy as np
 
-    n = len(a.each)
-    error = lambda each: float(np.sqrt(n) * np.std(each, ddof=1)) if n > 1 else float("nan")  # noqa: E731
+    n = len(a.log_densities)
+    error = lambda terms: float(np.sqrt(n) * np.std(terms, ddof=1)) if n > 1 else float("nan")  # noqa: E731
     width = max(len(a.model), len(b.model), 5)
     lines = [f"{'':{width}}{'total':>14}{'standard error':>18}"]
-    lines += [f"{score.model:{width}}{score.each.sum():14.1f}{error(score.each):18.1f}" for score in (a, b)]
-    difference = a.each - b.each
+    for model, log_densities in (a, b):
+        lines.append(f"{model:{width}}{log_densities.sum():14.1f}{error(log_densities):18.1f}")
+    difference = a.log_densities - b.log_densities
     total, spread = float(difference.sum()), error(difference)
     lines += [f"{'A - B':{width}}{total:14.1f}{spread:18.1f}", ""]
     if not abs(total) > NOISE * spread > 0:

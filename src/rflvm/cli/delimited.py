@@ -25,14 +25,14 @@ Line = tuple[int, list[str]]  # its number and its cells
 
 
 def read(path: Path, wanted: Wanted) -> FileTable:
-    """Read a delimited text file, packed by gzip if it ends so."""
+    """Read a delimited text file, compressed by gzip if its name ends in .gz."""
     try:
         with _open(path) as file:
             return _read(file, path, wanted)
     except UnicodeDecodeError:
         raise FileError(f"{path}, {_bad_line(path)}: save the table as text in UTF-8") from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise FileError(f"{path} is no whole gzip file ({error}): take another copy of it") from None
+        raise FileError(f"{path} is not a whole gzip file ({error}): take another copy of it") from None
 
 
 def _open(path: Path) -> TextIOWrapper:
@@ -62,13 +62,13 @@ def _read(file: TextIOWrapper, path: Path, wanted: Wanted) -> FileTable:
     head = [first]
     while names is not None and head[-1][1][0].strip().lower() in marks and (line := next(lines, None)):
         head.append(line)
-    why = ""
+    why_labels = ""
     if names is not None and names[0] == "":
-        why = "it has no name"
+        why_labels = "it has no name"
     elif is_text(head[-1][1][0], marks):
-        why = f"{head[-1][1][0]!r} is not a number"
+        why_labels = f"{head[-1][1][0]!r} is not a number"
     n_columns = len(names or first[1])
-    roles = assign(path, names, n_columns, wanted, why)
+    roles = assign(path, names, n_columns, wanted, why_labels)
     return _table(path, names, n_columns, roles, chain(head, lines), marks, notes + roles.notes)
 
 
@@ -78,7 +78,7 @@ def _table(
 ) -> FileTable:  # fmt: skip
     cells, numbers, labels, offset = array("d"), [], [], []
     classes: dict[str, list[str]] = {name: [] for name in roles.classes}
-    most = memory.SHARE * (memory.available() or sys.maxsize) / cells.itemsize
+    most_cells = memory.SHARE * (memory.available() or sys.maxsize) / cells.itemsize
     for number, row in lines:
         if len(row) != n_columns:
             raise FileError(
@@ -95,7 +95,7 @@ def _table(
             if math.isnan(offset[-1]):
                 raise FileError(f"{path}, line {number}: the offset is missing, and every row needs one")
         cells.extend([_number(row, j, marks, path, number, names) for j in roles.cells])
-        if len(cells) > most:
+        if len(cells) > most_cells:
             raise MemoryError(f"{memory.gigabytes(len(cells) * cells.itemsize)} up to line {number}")
     return FileTable(
         path=path,
@@ -119,7 +119,7 @@ def is_text(cell: str, marks: frozenset[str]) -> bool:
         float(cell)
     except ValueError:
         return True
-    return "_" in cell  # which Python's numbers may have
+    return "_" in cell  # Python reads 1_000 as a number, and a table does not mean it
 
 
 def _number(row: list[str], j: int, marks: frozenset[str], path: Path, line: int, names: list[str] | None) -> float:
@@ -143,14 +143,14 @@ def _number(row: list[str], j: int, marks: frozenset[str], path: Path, line: int
 
 
 def _lines(file: TextIOWrapper, path: Path) -> Iterator[Line]:
-    """Lines that are not blank, with the delimiter that the first of them has most of."""
+    """Lines that are not blank, split at the delimiter that is most frequent in the first of them."""
     text = _without_nul(file, path)
     blank, start = next(((n, line) for n, line in enumerate(text) if line.strip()), (0, None))
     if start is None:
         return
     number = blank
     try:
-        # Not by the csv module: to a wrong delimiter a long header is one cell, and a cell may not be that long.
+        # The csv module is not used to try delimiters: with a wrong one a long header is one cell, beyond its limit.
         unquoted = "".join(start.split('"')[::2])
         delimiter = max(DELIMITERS, key=unquoted.count)
         reader = csv.reader(chain([start], text), delimiter=delimiter, strict=True)
@@ -166,7 +166,7 @@ def _lines(file: TextIOWrapper, path: Path) -> Iterator[Line]:
 
 
 def _without_nul(file: TextIOWrapper, path: Path) -> Iterator[str]:
-    longest = int(memory.SHARE * (memory.available() or sys.maxsize))  # a packed file can hold any length of line
+    longest = int(memory.SHARE * (memory.available() or sys.maxsize))  # a compressed file can hold a line of any length
     for number, line in enumerate(iter(lambda: file.readline(longest), ""), 1):
         if len(line) == longest:
             raise MemoryError(f"line {number} has {memory.gigabytes(longest)} or more")

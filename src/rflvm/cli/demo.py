@@ -29,7 +29,7 @@ def command(out: str, quick: bool, force: bool, progress: bool | None) -> None:
     folder = Folder(out, FILES, force=force)
     from .. import demo
 
-    with folder, messages.hearing():
+    with folder, messages.captured():
         shown = sys.stderr.isatty() if progress is None else progress
         model, truth = demo.fit_s_curve(inference="map" if quick else "gibbs", progress=shown)
         model.save(folder.new / "model.npz")

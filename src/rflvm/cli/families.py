@@ -12,12 +12,12 @@ from typing import Any
 
 import click
 
-# Those that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
+# Families that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
 NAMES = ("gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
 
 
 class Family(click.ParamType):
-    """A name, or MODULE:CLASS of a class derived from ``rflvm.likelihoods.Likelihood``, which is made."""
+    """A name, or MODULE:CLASS: a class derived from ``rflvm.likelihoods.Likelihood``, of which an instance is made."""
 
     name = "NAME"
 
@@ -40,21 +40,21 @@ def imported(path: str) -> Any:
     module, _, name = path.partition(":")
     try:
         with _current_folder_importable():
-            found = getattr(importlib.import_module(module), name, None)
+            family = getattr(importlib.import_module(module), name, None)
     except ImportError as error:
         raise ValueError(f"{path}: {error}") from error
     from ..likelihoods import Likelihood
 
-    if found is None:
+    if family is None:
         raise ValueError(f"{path}: {module} has no {name!r}")
-    if isinstance(found, type) and issubclass(found, Likelihood):
+    if isinstance(family, type) and issubclass(family, Likelihood):
         try:
-            found = found()
+            family = family()
         except TypeError as error:
             raise ValueError(f"{path} cannot be made without parameters ({error}): name an instance of it") from error
-    if not isinstance(found, Likelihood):
+    if not isinstance(family, Likelihood):
         raise ValueError(f"{path} is not a likelihood: derive it from rflvm.likelihoods.Likelihood")
-    return found
+    return family
 
 
 @contextlib.contextmanager

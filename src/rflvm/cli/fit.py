@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .table import FileTable
 
 FILES = ("model.npz", "latent.csv", "posterior.nc", "report.html", "log.json")
-UNEQUAL = 10  # times the counts: worth a word
+UNEQUAL = 10  # ratio of the 95th to the 5th percentile of the rows' mean counts, from which on a note is given
 SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
 
 
@@ -35,10 +35,10 @@ class ImageShape(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Two numbers from text."""
-        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
-        if not found:
+        sides = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
+        if not sides:
             self.fail(f"{value!r} is not height x width, such as 28x28", param, ctx)
-        return int(found[1]), int(found[2])
+        return int(sides[1]), int(sides[2])
 
 
 def _even(context: click.Context, parameter: click.Parameter, value: int) -> int:
@@ -61,7 +61,7 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 @click.option(
     "--exposure",
     type=click.Choice(["total"]),
-    help="Compare rows of counts by what they are made of: the log of a row's total is its offset.",
+    help="The log of a row's total is its offset: rows of counts are compared by their composition, not their size.",
 )
 @click.option("--components", metavar="N", default=2, type=click.IntRange(1), help="Latent dimensions.")
 @click.option(
@@ -83,7 +83,7 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--kernel",
     default="learned",
     type=click.Choice(["learned", "rbf"]),
-    help="Learn the smoothness of the functions, or assume one scale.",
+    help="Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned.",
 )
 @click.option("--samples", metavar="N", default=200, type=click.IntRange(1), help="Sweeps after burn-in.")
 @click.option("--burnin", metavar="N", default=200, type=click.IntRange(0), help="Sweeps of burn-in.")
@@ -101,8 +101,8 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 @click.option(
     "--resume",
     is_flag=True,
-    help="Go on with the run in --out, to the same draws as if nothing had "
-    "happened; --samples may be larger than it was.",
+    help="Go on with the run in --out, to the same draws as without the interruption; --samples may be larger than it "
+    "was.",
 )
 @click.option("--force", is_flag=True, help="Delete the run in --out first.")
 @click.option("--progress/--no-progress", default=None, help="Show progress; by default on a terminal only.")
@@ -176,14 +176,14 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     for text in table.notes:
         messages.note(text)
     checkpoint = folder.checkpoint if inference == "gibbs" else None
-    with folder, messages.hearing() as heard:
+    with folder, messages.captured() as captured:
         try:
             model.fit(table.frame(), offset=table.offset, checkpoint=checkpoint)
             seconds = time.time() - started
             form = {name: options[name] for name in ("image_shape", "ordered")}
             left_out = _write(model, table, folder.new, form)
-            heard.warnings.extend(left_out)
-            log = _log(model, table, form, started, seconds, resume, heard)
+            captured.warnings.extend(left_out)
+            log = _log(model, table, form, started, seconds, resume, captured)
             (folder.new / "log.json").write_text(log, encoding="utf-8")
             files = folder.publish()
         except KeyboardInterrupt:
@@ -192,7 +192,7 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
             if not folder.has_checkpoint:
                 raise
             error.filename = error.filename or str(folder.path)
-            text = f"{messages.describe(error)}; the draws so far are kept, then go on with --resume"
+            text = f"{messages.describe(error)}; the draws so far are kept, and --resume goes on from them"
             raise FileError(text) from error
     if model.convergence_ == "interrupted":
         _interrupted(folder, model)
@@ -220,7 +220,7 @@ def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) 
 
 
 def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
-    """Counts of which some rows have far more than others: X would show how much, before it shows of what."""
+    """A note, where the sizes of rows of counts differ much: X would show the size of a row before its composition."""
     import numpy as np
 
     from .. import likelihoods
@@ -231,17 +231,17 @@ def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
     if (counts < 0).any() or (counts != np.floor(counts)).any() or counts.max() < 2:
         return []
     means = np.nanmean(table.values, axis=1)
-    few, many = np.quantile(means[means > 0], [0.05, 0.95])
-    if many < UNEQUAL * few:
+    low, high = np.quantile(means[means > 0], [0.05, 0.95])
+    if high < UNEQUAL * low:
         return []
     return [
-        f"{table.path}: some rows have {many / few:.0f} times the counts of others (5 % and 95 % quantiles), which the "
-        "picture will show first; if only what a row is made of matters, give --exposure total"
+        f"{table.path}: some rows have {high / low:.0f} times the counts of others (95th against 5th percentile), and "
+        "the picture will show that first; to compare rows by their composition alone give --exposure total"
     ]
 
 
 def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -> list[str]:
-    """All files but the log, the report in the given form; what had to be left out, and why."""
+    """Write all files but the log, the report in the given form; return which were left out, and why."""
     from . import output
 
     model.set_params(progress=False)
@@ -284,7 +284,7 @@ def _log(
     started: float,
     seconds: float,
     resume: bool,
-    heard: messages.Heard,
+    captured: messages.Captured,
 ) -> str:
     """What was done, with what, and what came out, as JSON."""
     import datetime
@@ -329,8 +329,8 @@ def _log(
             for q in model.diagnostics_
         ],
         "acceptance": {} if run is None else acceptance_rates(model.draws_.info),
-        "notes": heard.notes,
-        "warnings": heard.warnings,
+        "notes": captured.notes,
+        "warnings": captured.warnings,
     }
     return json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 

@@ -39,15 +39,15 @@ class Folder:
     def _check(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise FileError(f"--out {self.path} is a file: give the path of a folder")
-        there = [name for name in self._names if (self.path / name).exists()]
+        existing = [name for name in self._names if (self.path / name).exists()]
         if self._resume:
             if not self.has_checkpoint:
                 raise FileError(f"{self.checkpoint} holds no run to go on with: leave out --resume")
-        elif not self._force and (there or self.has_checkpoint):
+        elif not self._force and (existing or self.has_checkpoint):
             go_on = ", --resume to go on with it" if self.has_checkpoint else ""
+            first = existing[0] if existing else CHECKPOINT
             raise FileError(
-                f"{self.path} holds a run already ({there[0] if there else CHECKPOINT}): give another --out{go_on}, or "
-                "--force to replace it"
+                f"{self.path} holds a run already ({first}): give another --out{go_on}, or --force to replace it"
             )
 
     @property
@@ -73,7 +73,7 @@ class Folder:
         return self
 
     def publish(self) -> list[Path]:
-        """Move what was made to its place; what was there of an earlier run and was not made again is removed."""
+        """Move the new files to their place, and remove those of an earlier run that were not made again."""
         made = [name for name in self._names if (self.new / name).exists()]
         for name in self._names:
             if name in made:

@@ -10,14 +10,14 @@ import numpy as np
 
 from ..data import memory, tables
 from ..files.npz import FileError
-from ..numerics.errors import InputError, told
+from ..numerics.errors import InputError, reworded
 from .columns import LABELS, Wanted, assign
 from .messages import OPTIONS
 from .table import FileTable
 
 
 def read_parquet(path: Path, wanted: Wanted) -> FileTable:
-    """Read a data frame. An index that is more than a count of the rows has the row labels."""
+    """Read a data frame. Its index has the row labels, unless it is a ``RangeIndex``."""
     _require(path, "pandas", "pyarrow")
     import pandas as pd
     from pyarrow import parquet
@@ -32,14 +32,14 @@ def read_parquet(path: Path, wanted: Wanted) -> FileTable:
         raise FileError(f"{path} is not a whole Parquet file ({error}): take another copy of it") from None
     if 0 in frame.shape:
         raise FileError(f"{path} has {frame.shape[0]} rows and {frame.shape[1]} columns: expected at least one of each")
-    counted = isinstance(frame.index, pd.RangeIndex)
-    if not counted:
+    has_labels = not isinstance(frame.index, pd.RangeIndex)
+    if has_labels:
         frame = frame.reset_index(names=frame.index.name or "")
     frame.columns = [str(name) for name in frame.columns]
     names = list(frame.columns)
     first = frame.iloc[:, 0]
-    why = "it is the index" if not counted else "it holds text" if first.dtype.kind not in "biuf" else ""
-    roles = assign(path, names, len(names), wanted, why)
+    why_labels = "it is the index" if has_labels else "it holds text" if first.dtype.kind not in "biuf" else ""
+    roles = assign(path, names, len(names), wanted, why_labels)
     text = lambda j: [str(value) for value in frame.iloc[:, j]]  # noqa: E731
     cells = frame.iloc[:, roles.cells]
     return FileTable(
@@ -69,14 +69,14 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
     try:
         reading = tables.read(data, wanted.layer)
     except (TypeError, ValueError) as error:
-        raise FileError(f"{path}: {told(error, OPTIONS | {'Y': 'it'})}; --layer names a layer") from None
+        raise FileError(f"{path}: {reworded(error, OPTIONS | {'Y': 'it'})}; --layer names a layer") from None
     columns = [str(name) for name in data.var_names]
     roles = assign(path, columns, len(columns), Wanted(ignored=wanted.ignored, known=wanted.known))
     labels = data.obs_names if wanted.labels is None else _observed(path, data, wanted.labels)
     offset = None if wanted.offset is None else _offset(path, _observed(path, data, wanted.offset))
     return FileTable(
         path=path,
-        values=np.where(np.isin(reading.values, wanted.marked), np.nan, reading.values)[:, roles.cells],
+        values=np.where(np.isin(reading.values, wanted.numeric_marks), np.nan, reading.values)[:, roles.cells],
         columns=tuple(columns[j] for j in roles.cells),
         labels=[str(label) for label in labels],
         label_name=wanted.labels or LABELS,
@@ -87,7 +87,7 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
 
 
 def _stored(path: Path) -> int:
-    """Bytes that all arrays of an HDF5 file have once they are read, by what the file says of them."""
+    """Bytes that all arrays of an HDF5 file take once they are read, by the sizes that the file declares."""
     import h5py
 
     sizes = []
@@ -118,8 +118,10 @@ def _cells(path: Path, frame: Any, wanted: Wanted) -> np.ndarray:
     try:
         values = tables.read(numbers).values
     except (TypeError, ValueError) as error:
-        raise FileError(f"{path}: {told(error, OPTIONS | {'of_Y': ''})}; leave the column out by --ignore") from None
-    return np.where(np.isin(values, wanted.marked), np.nan, values)
+        raise FileError(
+            f"{path}: {reworded(error, OPTIONS | {'of_Y': ''})}; leave the column out by --ignore"
+        ) from None
+    return np.where(np.isin(values, wanted.numeric_marks), np.nan, values)
 
 
 def _observed(path: Path, data: Any, name: str) -> Any:

@@ -22,8 +22,8 @@ from .options import force_option, model_argument, out_option, table_options
 def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, force: bool) -> None:
     """Fill the missing cells of TABLE.
 
-    Each is filled by what MODEL (a model.npz or the folder of a run) expects given the observed cells of its row. TABLE
-    is the table of the fit or has new rows; its observed cells, row labels and classes stay as they are.
+    Each gets its posterior mean under MODEL (a model.npz or the folder of a run), given the observed cells of its row.
+    TABLE is the table of the fit or has new rows; its observed cells, row labels and classes stay as they are.
 
     \b
     Examples:
@@ -35,7 +35,7 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     output.check(out, force)
     fitted = models.load(model, likelihood)
     rows = reading.read_rows(table, wanted, fitted)
-    with messages.hearing():
+    with messages.captured():
         try:
             filled = fitted.impute(rows.frame(), offset=rows.offset)
         except (TypeError, ValueError) as error:

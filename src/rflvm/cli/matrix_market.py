@@ -37,10 +37,10 @@ class _Header(NamedTuple):
 
 
 def read(path: Path, wanted: Wanted) -> FileTable:
-    """Read a Matrix Market file, packed by gzip if it ends so; what is not stored is zero."""
-    packed = path.suffix.lower() == ".gz"
+    """Read a Matrix Market file, compressed by gzip if its name ends in .gz; entries that are not stored are zero."""
+    compressed = path.suffix.lower() == ".gz"
     try:
-        with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        with gzip.open(path, "rb") if compressed else path.open("rb") as file:
             matrix = _read(file, str(path))
     except (gzip.BadGzipFile, EOFError, zlib.error, _DamagedError) as error:
         raise FileError(f"{path} is not a whole Matrix Market file ({error}): take another copy of it") from None
@@ -67,7 +67,7 @@ def _read(file: BufferedIOBase, name: str) -> Any:
 
 
 def _lines(file: BufferedIOBase) -> Iterator[str]:
-    """Lines, none of them longer than the format allows: a packed file can hold any length."""
+    """Lines, none of them longer than the format allows: a compressed file can hold a line of any length."""
     while line := file.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
             raise _DamagedError(f"a line is longer than {_LONGEST_LINE} characters")
@@ -92,19 +92,19 @@ def _header(lines: Iterator[str]) -> _Header:
     N, J = int(sizes[0]), int(sizes[1])
     if symmetry != "general" and N != J:
         raise _DamagedError(f"{N} x {J} cannot be {symmetry}")
-    below = {"general": N * J, "skew-symmetric": N * (N - 1) // 2}.get(symmetry, N * (N + 1) // 2)
-    return _Header(layout, field, symmetry, (N, J), int(sizes[2]) if layout == "coordinate" else below)
+    stored = {"general": N * J, "skew-symmetric": N * (N - 1) // 2}.get(symmetry, N * (N + 1) // 2)
+    return _Header(layout, field, symmetry, (N, J), int(sizes[2]) if layout == "coordinate" else stored)
 
 
 def _numbers(lines: Iterator[str], entries: int, width: int) -> np.ndarray:
     """The lines below the header as numbers, (entries, width)."""
-    filled = (line for line in lines if not line.isspace())
-    first = next(filled, None)
+    not_blank = (line for line in lines if not line.isspace())
+    first = next(not_blank, None)
     if first is None:
         numbers = np.zeros((0, width))
     else:
         try:
-            numbers = np.loadtxt(_chain(first, filled), comments=None, ndmin=2, max_rows=entries + 1)
+            numbers = np.loadtxt(_chain(first, not_blank), comments=None, ndmin=2, max_rows=entries + 1)
         except ValueError as error:
             raise _DamagedError(str(error)) from None
     if numbers.shape != (entries, width):
@@ -118,7 +118,7 @@ def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
 
 
 def _dense(numbers: np.ndarray, header: _Header) -> np.ndarray:
-    """Column by column; of a symmetric matrix the cells on and below the diagonal, of a skew one below."""
+    """A matrix stored column by column: all of it, or its lower triangle (without the diagonal if it is skew)."""
     N, J = header.shape
     if header.symmetry == "general":
         return numbers.reshape(J, N).T
@@ -133,13 +133,13 @@ def _dense(numbers: np.ndarray, header: _Header) -> np.ndarray:
 def _sparse(numbers: np.ndarray, header: _Header) -> Any:
     from scipy import sparse
 
-    places = []
+    indices = []
     for what, column, size in zip(("row", "column"), numbers.T[:2], header.shape, strict=True):
         wrong = ~((column >= 1) & (column <= size) & (column == np.floor(column)))
         if wrong.any():
             raise _DamagedError(f"an entry is in {what} {column[wrong.argmax()]:g}, and there are {what}s 1 to {size}")
-        places.append(column.astype(np.int64) - 1)
-    rows, columns = places
+        indices.append(column.astype(np.int64) - 1)
+    rows, columns = indices
     values = np.ones(len(numbers)) if header.field == "pattern" else numbers[:, 2]
     if header.symmetry != "general":
         off = rows != columns

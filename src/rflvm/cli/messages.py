@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import click
 
-from ..numerics.errors import told
+from ..numerics.errors import reworded
 
-# What the command line says where a sentence of the library has a name: options for parameters, and its own remedies.
+# The command line's words for the fields of a ``Sentence``: options in place of parameters, and remedies of its own.
 OPTIONS = {
     "Y": "the table",
     "exposure_total": "--exposure total",
@@ -29,7 +29,7 @@ OPTIONS = {
     "drop_it": "leave it out",
     "gaussian": "for real numbers give --likelihood gaussian",
     "go_on": "rflvm fit --resume",
-    "longer_climb": "good for a first look; without --quick or --inference map the chains go on from there",
+    "longer_climb": "the result will do for a first look; without --quick or --inference map chains start from it",
     "more_draws": "Give --resume and a larger --samples",
     "or_float64": "",
     "other_folder": "give the settings of that run, or another --out",
@@ -47,11 +47,12 @@ _ADVICE = {
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.ENOENT: "check the path",
 }
-_PLUMBING = (DeprecationWarning, FutureWarning, ImportWarning, PendingDeprecationWarning, ResourceWarning)
+# Categories of warnings for developers, which are not shown.
+_INTERNAL = (DeprecationWarning, FutureWarning, ImportWarning, PendingDeprecationWarning, ResourceWarning)
 
 
-class Heard(NamedTuple):
-    """What the library said meanwhile."""
+class Captured(NamedTuple):
+    """What the library has logged (notes) and warned of."""
 
     notes: list[str]
     warnings: list[str]
@@ -68,13 +69,13 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """What the program took for granted."""
+    """What the program has assumed, or what it is doing."""
     click.echo(f"rflvm: {_one_line(text)}", err=True)
 
 
 def describe(error: BaseException) -> str:
     """An exception for a person who has not written the code that raised it."""
-    text = _one_line(told(error, OPTIONS))
+    text = _one_line(reworded(error, OPTIONS))
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         advice = _ADVICE.get(error.errno or 0)
@@ -83,28 +84,28 @@ def describe(error: BaseException) -> str:
         return f"not enough memory ({text}): fit fewer rows, columns, --features or --samples"
     if isinstance(error, ValueError | TypeError | OSError | ImportError | ArithmeticError):
         return text
-    return f"unexpected {type(error).__name__} ({text}): this is a mistake in rflvm, and --debug shows where"
+    return f"unexpected {type(error).__name__} ({text}): this is a bug in rflvm, and --debug shows where"
 
 
 def in_options(text: str) -> str:
     """A sentence of the library, with options in place of parameters."""
-    return told(text, OPTIONS)
+    return reworded(text, OPTIONS)
 
 
 @contextlib.contextmanager
-def hearing() -> Iterator[Heard]:
+def captured() -> Iterator[Captured]:
     """Warnings become lines on stderr, and what the library logs is kept for ``log.json``."""
-    heard = Heard([], [])
+    texts = Captured([], [])
 
     class Keep(logging.Handler):
         def emit(self, record):
-            heard.notes.append(_one_line(record.getMessage()))
+            texts.notes.append(_one_line(record.getMessage()))
 
     def show(message, category, filename, lineno, file=None, line=None):
-        text = _one_line(told(message, OPTIONS))
+        text = _one_line(reworded(message, OPTIONS))
         # An interrupt has a message of its own.
-        if not issubclass(category, _PLUMBING) and text not in heard.warnings and not text.startswith("interrupted: "):
-            heard.warnings.append(text)
+        if not issubclass(category, _INTERNAL) and text not in texts.warnings and not text.startswith("interrupted: "):
+            texts.warnings.append(text)
             warn(text)
 
     logger, handler = logging.getLogger("rflvm"), Keep()
@@ -115,7 +116,7 @@ def hearing() -> Iterator[Heard]:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = show
-            yield heard
+            yield texts
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)

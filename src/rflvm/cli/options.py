@@ -30,8 +30,8 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--offset", **column, help="Column that is added to every linear predictor of its row: for "
                          "counts the log of an exposure, such as a document's length."),
             click.option("--ignore", "ignored", multiple=True, **column, help="Column to leave out (repeatable)."),
-            click.option("--missing", multiple=True, metavar="MARK", help="What marks a missing cell, besides nothing, "
-                         "NA, N/A, NaN, null and none (repeatable)."),
+            click.option("--missing", multiple=True, metavar="MARK", help="What marks a missing cell, besides an empty "
+                         "cell, NA, N/A, NaN, null and none (repeatable)."),
             click.option("--layer", metavar="NAME", help="Layer of an h5ad file, or array of an npz file."),
         )
     ):  # fmt: skip

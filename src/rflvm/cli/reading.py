@@ -1,4 +1,4 @@
-"""A table from a file, whatever its format; the name says which."""
+"""A table from a file of any format that is supported; the suffix of its name says which."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READERS = {
     ".parquet": frames.read_parquet,
     ".h5ad": frames.read_h5ad,
 }
-PACKED = (".csv", ".tsv", ".txt", ".mtx")
+COMPRESSIBLE = (".csv", ".tsv", ".txt", ".mtx")  # may be followed by .gz
 
 
 def read(path: str | Path, wanted: Wanted) -> FileTable:
@@ -35,29 +35,29 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
     path = Path(path)
     suffix = path.suffix.lower()
     kind = Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
-    if kind not in READERS or (suffix == ".gz" and kind not in PACKED):
+    if kind not in READERS or (suffix == ".gz" and kind not in COMPRESSIBLE):
         hint = " (save a spreadsheet as CSV)" if kind in (".xls", ".xlsx", ".ods") else ""
         raise FileError(
             f"{path}: the name does not say what kind of table this is: expected {', '.join(READERS)}, "
-            f"or {', '.join(f'{name}.gz' for name in PACKED)}{hint}"
+            f"or {', '.join(f'{name}.gz' for name in COMPRESSIBLE)}{hint}"
         )
     if path.is_dir():
         raise FileError(f"{path} is a folder: give the path of a table")
     if wanted.layer is not None and kind not in (".h5ad", ".npz"):
         raise FileError(f"{path} has no layers: --layer is for .h5ad and .npz files")
-    with path.open("rb"):  # what cannot be opened is refused in the same words for every format
+    with path.open("rb"):  # so that a file which cannot be opened has the same message in every format
         pass
     try:
         return READERS[kind](path, wanted)
-    except InputError as error:  # a table that says itself that it is too large
+    except InputError as error:  # the size that the file declares does not fit into memory
         raise FileError(messages.describe(error)) from None
     except MemoryError as error:
         why = f" ({error})" if str(error) else ""
         raise FileError(f"{path} needs more memory than there is{why}: keep fewer columns or rows") from None
 
 
-def read_rows(path: str | Path, wanted: Wanted, model: Any, *, tell: bool = True) -> FileTable:
-    """Read rows with the columns of a fitted model, in its order, and tell what was taken for granted."""
+def read_rows(path: str | Path, wanted: Wanted, model: Any, *, show_notes: bool = True) -> FileTable:
+    """Read rows with the columns of a fitted model, in its order, and print what was assumed of the file."""
     names = getattr(model, "feature_names_in_", None)
     table = read(path, wanted._replace(known=None if names is None else tuple(names)))
     if table.values.shape[1] != model.n_features_in_:
@@ -65,7 +65,7 @@ def read_rows(path: str | Path, wanted: Wanted, model: Any, *, tell: bool = True
             f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "
             "name those that are not cells by --labels, --classes, --offset or --ignore"
         )
-    for text in table.notes if tell else ():
+    for text in table.notes if show_notes else ():
         messages.note(text)
     about = model.fitted_.about
     if table.offset is None and about.offset.any() and about.exposure is None:

@@ -16,14 +16,14 @@ EXPERIMENTS = ("table", "figure-gaussian", "figure-poisson", "figure-hippocampus
 
 
 def time_left(seconds: float | None) -> str:
-    """For a person."""
+    """Words for the time left; none where it is not known."""
     if seconds is None:
         return ""
     return f", about {seconds / 60:.0f} min left" if seconds >= 90 else f", about {seconds:.0f} s left"
 
 
-def tell(step: Step) -> None:
-    """One line before each fit."""
+def print_step(step: Step) -> None:
+    """Print a line before each fit."""
     if step.name:
         messages.note(f"{step.begun + 1} of {step.total}: {step.name}{time_left(step.seconds_left)}")
 
@@ -31,7 +31,7 @@ def tell(step: Step) -> None:
 @click.command("reproduce", short_help="The paper's experiments.")
 @click.argument("experiment", type=click.Choice([*EXPERIMENTS, "all"]))
 @click.option("--out", default="reproduction", metavar="FOLDER", help="Where to write.")
-@click.option("--quick", is_flag=True, help="Small tables and one run: to see that it works, not what it gives.")
+@click.option("--quick", is_flag=True, help="Small tables and one run: to check that everything runs, not for results.")
 @click.option(
     "--jobs", default=1, type=click.IntRange(1), metavar="N", help="Fits at a time, each with its share of the cores."
 )
@@ -54,7 +54,7 @@ def command(context: click.Context, experiment: str, out: str, quick: bool, jobs
     files = []
     try:
         for name in EXPERIMENTS if experiment == "all" else (experiment,):
-            files += reproduce(name, folder, quick, tell, jobs)
+            files += reproduce(name, folder, quick, print_step, jobs)
     except KeyboardInterrupt:
         messages.error("interrupted: the fits that are done are kept, and the same command goes on")
         context.exit(130)

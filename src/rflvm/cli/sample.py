@@ -22,7 +22,7 @@ from .options import force_option, model_argument, out_option
 def command(model: str, likelihood: Any, n_rows: int, out: str, seed: int, force: bool) -> None:
     """Simulate rows from MODEL, a model.npz or the folder of a run.
 
-    Positions come from their prior, and cells from the fitted functions there. A model with an offset is given 0.
+    Positions are drawn from their prior, and cells given the fitted functions there. The offset is 0.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..files.npz import FileError
-from ..numerics.errors import told
+from ..numerics.errors import reworded
 from .columns import LABELS
 from .messages import OPTIONS
 
@@ -33,7 +33,7 @@ class FileTable:
     lines : list of int or None
         The line on which each row is.
     notes : list of str
-        What was taken for granted.
+        What was assumed of the file.
     """
 
     path: Path
@@ -68,8 +68,8 @@ class FileTable:
         return ", ".join(part for part in (row, column) if part is not None)
 
     def refusal(self, error: Exception) -> FileError:
-        """What the library says of cells, rows and columns by their positions, in terms of the file."""
-        return FileError(f"{self.path}: {told(error, OPTIONS, self.where)}")
+        """An error of the library about cells, rows or columns, with the lines and column names of the file in it."""
+        return FileError(f"{self.path}: {reworded(error, OPTIONS, self.where)}")
 
 
 @dataclass

@@ -20,11 +20,11 @@ from .options import force_option, model_argument, out_option, table_options
 @table_options
 @force_option
 def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, force: bool) -> None:
-    """Place the rows of TABLE in the picture of MODEL.
+    """Find the latent positions of the rows of TABLE under MODEL.
 
     MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit; others are left out. Every row
-    is placed on its own: its position does not depend on the others. Written are the position of each row and its
-    standard deviations.
+    is placed on its own: its position does not depend on the others. The output has the posterior mean and standard
+    deviation of each row's position.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     output.check(out, force)
     fitted = models.load(model, likelihood)
     rows = reading.read_rows(table, wanted, fitted)
-    with messages.hearing():
+    with messages.captured():
         try:
             X, std = fitted.transform(rows.frame(), offset=rows.offset, return_std=True)
         except (TypeError, ValueError) as error:

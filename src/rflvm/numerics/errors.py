@@ -1,7 +1,7 @@
-"""Errors that carry their parts (parameter, row, column), so that they can be told in other words.
+"""Errors that carry their parts (parameter, row, column), so that they can be reworded.
 
 The library speaks of parameters and of ``Y[2, 0]``, the command line of options and of the lines of a file. A
-``Sentence`` is text in the library's words that keeps what it was made of; nobody has to look for patterns in it.
+``Sentence`` is text in the library's words that keeps its template and values; nobody has to look for patterns in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_NAMES: Names = MappingProxyType({})
 
 
 class Sentence(str):
-    """Text in the library's words that can be told in others.
+    """Text in the library's words that can be reworded.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Sentence(str):
     **parts : Any
         Values, among them sentences. Three have a meaning of their own: ``row`` and ``column``, counted from 0, say
         what ``{where:...}`` is about, as in ``"{where:Y[{row}, {column}]} is infinite"``; ``parameter`` is the name
-        of a parameter, and told as such.
+        of a parameter, and reworded as such.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Sentence(str):
     >>> advice = Sentence("raise {n_burnin}: {where:row {row} of Y} has not settled in {n} sweeps", row=2, n=50)
     >>> print(advice)
     raise n_burnin: row 2 of Y has not settled in 50 sweeps
-    >>> print(advice.told({"n_burnin": "--burnin"}, lambda row, column: f"line {row + 1}"))
+    >>> print(advice.reworded({"n_burnin": "--burnin"}, lambda row, column: f"line {row + 1}"))
     raise --burnin: line 3 has not settled in 50 sweeps
     """
 
@@ -52,7 +52,7 @@ class Sentence(str):
         """How copies are made, also in another process."""
         return (self.template,), self.parts
 
-    def told(self, names: Names = _NO_NAMES, where: Where | None = None) -> str:
+    def reworded(self, names: Names = _NO_NAMES, where: Where | None = None) -> str:
         """The sentence with these words for its names, and for the place it is about."""
         return _fill(self.template, self.parts, names, where)
 
@@ -92,15 +92,15 @@ class InputTypeError(_SentenceError, TypeError):
     """A value of a kind that cannot be used; made like a ``Sentence``."""
 
 
-def told(message: BaseException | str, names: Names, where: Where | None = None) -> str:
-    """An error, a warning or a text in other words, as far as it is a sentence; else as it is."""
+def reworded(message: BaseException | str, names: Names, where: Where | None = None) -> str:
+    """The text of an error or a warning, or a text, with other words for its names if it is a ``Sentence``."""
     text = message if isinstance(message, str) else message.args[0] if message.args else ""
-    return text.told(names, where) if isinstance(text, Sentence) else str(message)
+    return text.reworded(names, where) if isinstance(text, Sentence) else str(message)
 
 
 def _fill(template: str, parts: dict[str, Any], names: Names, where: Where | None) -> str:
     values = {
-        name: told(value, names, where) if isinstance(value, Sentence) else value for name, value in parts.items()
+        name: reworded(value, names, where) if isinstance(value, Sentence) else value for name, value in parts.items()
     }
     if "parameter" in parts and not isinstance(parts["parameter"], Sentence):
         values["parameter"] = names.get(parts["parameter"], parts["parameter"])
@@ -118,7 +118,7 @@ class _Fields(dict[str, Any]):
 
 
 class _Name:
-    """A thing with other words elsewhere; in a template, what follows the colon are the library's own."""
+    """A field that is no value: the words for it, or else what follows the colon in the template, or else its name."""
 
     def __init__(self, name: str, words: str | None):
         self._name, self._words = name, words

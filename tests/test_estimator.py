@@ -161,12 +161,12 @@ def test_a_row_without_cells_is_at_the_prior(fitted):
     np.testing.assert_allclose(std, 1, rtol=0.1)
 
 
-def test_an_impossible_row_is_named(fitted):
+def test_a_row_of_probability_zero_is_named(fitted):
     offset = np.zeros(N)
     offset[2] = 90.0  # beyond single precision, in which places are looked for
     assert np.isfinite(fitted.transform(table(), offset=offset)).all()
     offset[2] = 800.0
-    with pytest.raises(ValueError, match="row 2 is impossible"):
+    with pytest.raises(ValueError, match="row 2 has probability 0 under the fit"):
         fitted.transform(table(), offset=offset)
 
 

@@ -36,10 +36,9 @@ class Score(NamedTuple):
 def command(a: str, b: str, table: str | None, wanted: Wanted, likelihood: Any) -> None:
     """Compare the fits A and B (folders of runs or model.npz files).
 
-    They are compared by their log predictive density; higher is better. With HELD-OUT, a table of rows that neither
-    has seen, it is that of its rows. Without, it is the leave-one-out density of the cells of the table that both were
-    fitted to, by Pareto-smoothed importance sampling (PSIS-LOO). A difference below two standard errors is called
-    noise.
+    The measure is the log predictive density; higher is better. It is that of the rows of HELD-OUT, which neither fit
+    has seen; or, without HELD-OUT, the leave-one-out density of the cells of the table that both were fitted to, by
+    Pareto-smoothed importance sampling (PSIS-LOO). A difference below two standard errors is called noise.
 
     \b
     Examples:

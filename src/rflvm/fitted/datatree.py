@@ -1,7 +1,7 @@
 """A fit as an xarray DataTree, in the groups and dimensions that ArviZ reads.
 
-Observed cells are one dimension, ``cell``, with the coordinates ``row`` and ``column``: a table has gaps, and to leave
-out one cell is what leave-one-out means for it. (To leave out a row would leave out all that is known of its position.)
+Observed cells are one dimension, ``cell``, with the coordinates ``row`` and ``column``: a table may have gaps, and
+leave-one-out leaves out one cell. (Without a whole row nothing would be known of its position.)
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned 
 def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if it is asked for.
 
-    beta, of which not every draw is kept, has a group of its own, ``coefficients``; cells have those draws, or fewer.
+    beta, of which not every draw is kept, has a group of its own, ``coefficients``; groups of cells have its draws, or
+    fewer.
     """
     try:
         import xarray as xr
@@ -49,8 +50,8 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     mask = np.ones(data.Y.shape, bool) if data.mask is None else np.asarray(data.mask)
     n, j = np.nonzero(mask)
     n_beta = draws["beta"].shape[1]
-    every = max(1, int(np.ceil(8 * len(n) * n_chains * n_beta / CELL_BUDGET)))
-    thinned = np.arange(0, n_beta, every)
+    thin = max(1, int(np.ceil(8 * len(n) * n_chains * n_beta / CELL_BUDGET)))
+    thinned = np.arange(0, n_beta, thin)
     rows = np.arange(len(mask)) if rows is None else np.asarray(rows)
     columns = np.arange(mask.shape[1]) if columns is None else np.asarray(columns)
     cell = {"row": ("cell", rows[n]), "column": ("cell", columns[j])}
@@ -79,7 +80,7 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
 
 
 def loo(fitted: Fitted) -> Any:
-    """Expected log density of a left-out cell, by Pareto-smoothed importance sampling."""
+    """Leave-one-out cross-validation over cells (PSIS-LOO): the expected log density of a cell given all others."""
     try:
         from arviz_stats.loo import loo
     except ImportError as error:
@@ -101,7 +102,7 @@ def _cells(key: Array | None, draws: Draws, data: Data, chosen: np.ndarray) -> n
 
 
 def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:
-    """log p(y | f, theta) of each cell (N, J), for one after the other of the draws that have beta."""
+    """log p(y | f, theta) of each cell (N, J), for each draw that has beta in turn."""
     for chain in range(len(draws["beta"])):
         for i in range(draws["beta"].shape[1]):
             yield np.asarray(_log_density(*_unknowns(draws, chain, i), data, draws.model))

@@ -1,13 +1,14 @@
-"""What a fit says of rows it has not seen: where they lie, how probable they are, what their other cells would be.
+"""Rows under a fit: the posterior of a row's position, its predictive density, and the prediction of its other cells.
 
 A fit is a set of members, draws of (X, W, beta, theta). Given one of them the rows are independent,
 
-    p(x* | y*, member) ~ prod_j L(y*_j; phi(x*)'beta_j) N(x*; 0, I),
+    p(x* | y*, member) = prod_j L(y*_j; phi(x*)'beta_j) N(x*; 0, I) / p(y* | member),
 
-so a row's posterior is the mixture of these over members: for a row of the table itself this is exact, a new row does
-not change the functions. Each of them is integrated by importance sampling. The two most likely places are looked up
-among the rows of the table and climbed from, and quasi-random points of Student t distributions around both, and of one
-as wide as the prior for rows that know little, are weighted.
+and a row's posterior is the mixture of these over members. For a row of the table itself this is exact; a new row is
+taken to leave the posterior of the functions unchanged. Each component is integrated by importance sampling. The
+proposal is a mixture of three Student t distributions: around two modes, which Fisher scoring finds from the rows of
+the table that are most like y*, and one as wide as the prior, for rows with little information. Its points are
+quasi-random.
 
 Every number is computed in blocks of rows of a fixed size and with the same points for every row, so that the answer
 for a row does not depend on the rows beside it, to the last bit.
@@ -39,18 +40,18 @@ from ..numerics.compilation import compiled
 
 N_MEMBERS = 16
 N_ANCHORS = 256
-N_PLACES = 2
-N_STEPS = 6, 2  # under the first member, and under the others, which begin where it ended
-N_POINTS = 8  # around each place, and from the prior
+N_MODES = 2
+N_STEPS = 6, 2  # of Fisher scoring, under the first member and under each other, which begins where the last one ended
+N_POINTS = 8  # importance points of each component of the proposal
 N_DRAWS = 16  # of a row's cells, from each member
-FREEDOM = 5.0
-APART = 1.0  # between the two places that are climbed from; x has unit variance
+FREEDOM = 5.0  # degrees of freedom of the proposal
+MIN_DISTANCE = 1.0  # between the two anchors at which the search for modes begins; x has unit prior variance
 BLOCK_CELLS = 65_536
-ROUNDING = 1e-6  # of a sum of squares in single precision
+ROUNDING = 1e-6  # relative rounding error of a sum of squares in single precision
 
 
 class Members(NamedTuple):
-    """Draws from the posterior, and where each of them has some rows of the table."""
+    """Draws from the posterior, and the positions of some rows of the table, the anchors, under each."""
 
     W: Float[Array, "S H D"]
     beta: Float[Array, "S M J"]
@@ -61,7 +62,7 @@ class Members(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A row's posterior as weighted points, for each member."""
+    """The posterior of each row's position under each member, as weighted points."""
 
     X: Float[Array, "S Q B D"]
     log_weight: Float[Array, "S Q B"]  # the mean of exp(log_weight) over Q is p(y* | member)
@@ -76,7 +77,7 @@ class Moments(NamedTuple):
 
 
 def members_of(draws: Draws, seed: int) -> Members:
-    """Members from aligned draws, of those that have a beta."""
+    """Members from those of the aligned draws that have a beta."""
     kept = slice(None, None, draws.beta_thin)
     flat = lambda part: part.reshape(-1, *part.shape[2:])  # noqa: E731
     theta = {name: flat(draws[name][:, kept]) for name in draws.theta}
@@ -107,8 +108,8 @@ def _features(X: np.ndarray, W: np.ndarray) -> np.ndarray:
 
 
 def student_points(S: int, D: int, seed: int) -> np.ndarray:
-    """Points (S, (N_PLACES + 1) N_POINTS, D) of a scrambled Sobol sequence, mapped to a Student t."""
-    per_member = (N_PLACES + 1) * N_POINTS
+    """Points (S, (N_MODES + 1) N_POINTS, D) of a scrambled Sobol sequence, mapped to a Student t."""
+    per_member = (N_MODES + 1) * N_POINTS
     n = S * per_member
     sequence = stats.qmc.Sobol(D + 1, rng=np.random.default_rng(seed))
     uniform = sequence.random_base2(math.ceil(math.log2(n)))[:n]
@@ -123,23 +124,23 @@ def block_size(J: int) -> int:
 
 
 def blocks(data: Data, *more: np.ndarray) -> Iterator[tuple[Data, int, *tuple[Array, ...]]]:
-    """The rows in blocks of one size, the last filled up with rows that have no observed cell; how many count; more."""
+    """Blocks of rows of one size, the last padded with rows without observed cells; the number of true rows; more."""
     N, J = data.Y.shape
     size = block_size(J)
     mask = np.ones((N, J), bool) if data.mask is None else np.asarray(data.mask)
     arrays = data._replace(mask=mask)
     for start in range(0, N, size):
         n = min(size, N - start)
-        cut = lambda part, start=start, n=n: jnp.asarray(_filled_up(np.asarray(part)[start : start + n], size))  # noqa: E731
+        cut = lambda part, start=start, n=n: jnp.asarray(_padded(np.asarray(part)[start : start + n], size))  # noqa: E731
         yield jax.tree.map(cut, arrays), n, *map(cut, more)
 
 
-def _filled_up(part: np.ndarray, size: int) -> np.ndarray:
+def _padded(part: np.ndarray, size: int) -> np.ndarray:
     return np.concatenate([part, np.zeros((size - len(part), *part.shape[1:]), part.dtype)])
 
 
-def most_alike(data: Data, members: Members, model: Model) -> Int[Array, "C B"]:
-    """The anchors under whose functions each row is most probable: the best, and the best that lies elsewhere."""
+def best_anchors(data: Data, members: Members, model: Model) -> Int[Array, "C B"]:
+    """The anchors at whose F each row is most probable: the best, and the best at ``MIN_DISTANCE`` or more from it."""
     theta = {name: value.mean(axis=0) for name, value in members.theta.items()}
 
     def log_density(f):
@@ -148,22 +149,22 @@ def most_alike(data: Data, members: Members, model: Model) -> Int[Array, "C B"]:
 
     values = lax.map(log_density, members.F)
     best = jnp.argmax(values, axis=0)
-    where = members.anchors[0]
-    away = jnp.sum((where[:, None] - where[best][None]) ** 2, axis=2) > APART**2
-    return jnp.stack([best, jnp.argmax(jnp.where(away, values, -jnp.inf), axis=0)])
+    X = members.anchors[0]
+    distant = jnp.sum((X[:, None] - X[best][None]) ** 2, axis=2) > MIN_DISTANCE**2
+    return jnp.stack([best, jnp.argmax(jnp.where(distant, values, -jnp.inf), axis=0)])
 
 
 @functools.partial(compiled, static_argnames="model")
 def place(data: Data, members: Members, model: Model) -> Placed:
     """Weighted points of the posterior of each row's position, under each member."""
-    alike = most_alike(data, members, model)
-    C, B = alike.shape
+    starts = best_anchors(data, members, model)
+    C, B = starts.shape
     repeated = _single(jax.tree.map(lambda part: jnp.concatenate([part] * C), data))
 
     def climb(member, shift, n_steps):
-        """From the anchors that are most alike, moved as under the member before; single precision does for this."""
+        """Fisher scoring from the best anchors, shifted as under the last member; single precision is enough."""
         W, beta, theta, anchors, _ = _single(member)
-        anchor = anchors[alike].reshape(C * B, -1)
+        anchor = anchors[starts].reshape(C * B, -1)
         local = climb_rows(_state(anchor + shift, W, beta, theta), repeated, model, n_steps)
         return local, local.X - anchor
 
@@ -172,8 +173,8 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         W, beta, theta, _, points = member
         local = jax.tree.map(lambda part: part.astype(W.dtype), local)
         D = local.X.shape[1]
-        # Around each place and, last, as wide as the prior, which stands in where single precision overflowed; where it
-        # is too coarse for a positive definite metric, rounding is added.
+        # Components of the proposal: around each mode and, last, as wide as the prior, which also replaces a mode where
+        # single precision overflowed. The trace term keeps the metric positive definite in spite of rounding.
         eye = jnp.broadcast_to(jnp.eye(D), (1, B, D, D))
         metric = local.metric + ROUNDING * jnp.trace(local.metric, axis1=1, axis2=2)[:, None, None] * jnp.eye(D)[None]
         finite = jnp.isfinite(local.value) & jnp.isfinite(linalg.small_cholesky(metric)[-1][-1])
@@ -181,9 +182,9 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         metric = jnp.where(finite[:, None, None], metric, jnp.eye(D)).reshape(C, B, D, D)
         centre, metric = jnp.concatenate([centre, jnp.zeros((1, B, D))]), jnp.concatenate([metric, eye])
         L = linalg.small_cholesky(metric)
-        wide = [[entry[:, None] for entry in row] for row in L]
+        by_point = [[entry[:, None] for entry in row] for row in L]
         noise = jnp.broadcast_to(points.reshape(C + 1, N_POINTS, 1, D), (C + 1, N_POINTS, B, D))
-        X = (centre[:, None] + linalg.small_solve_lower_transposed(wide, noise)).reshape(-1, B, D)
+        X = (centre[:, None] + linalg.small_solve_lower_transposed(by_point, noise)).reshape(-1, B, D)
 
         log_proposal = logsumexp(jnp.stack([_log_student(X, centre[c], L, c) for c in range(C + 1)]), axis=0)
         base = sum_observed(model.likelihood.log_base(data.Y, theta, data.trials), data.mask, axis=1)
@@ -191,9 +192,9 @@ def place(data: Data, members: Members, model: Model) -> Placed:
         target = lax.map(lambda X: row_values(X, state, data, model), X) + base[None] - D / 2 * math.log(2 * math.pi)
         return shift, Placed(X, target - log_proposal + math.log(C + 1))
 
-    each = (members.W, members.beta, members.theta, members.anchors, members.points)
-    _, shift = climb(jax.tree.map(lambda part: part[0], each), 0.0, N_STEPS[0])
-    return lax.scan(under, shift, each)[1]
+    by_member = (members.W, members.beta, members.theta, members.anchors, members.points)
+    _, shift = climb(jax.tree.map(lambda part: part[0], by_member), 0.0, N_STEPS[0])
+    return lax.scan(under, shift, by_member)[1]
 
 
 def _single(tree):
@@ -206,7 +207,7 @@ def _state(X: Array, W: Array, beta: Array, theta: dict[str, Array]) -> State:
 
 
 def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array:
-    """Log density of the Student t around place c, of points (Q, B, D)."""
+    """Log density of component c of the proposal, a Student t, at points (Q, B, D)."""
     D = X.shape[-1]
     away = X - centre[None]
     white = [sum(L[i][j][c][None] * away[..., i] for i in range(j, D)) for j in range(D)]
@@ -216,7 +217,7 @@ def _log_student(X: Array, centre: Array, L: list[list[Array]], c: int) -> Array
 
 
 def weights(placed: Placed) -> Float[Array, "S Q B"]:
-    """Weights of the points; those of each member have the sum 1/S."""
+    """Self-normalised importance weights of the points; those of each member sum to 1/S."""
     return jax.nn.softmax(placed.log_weight, axis=1) / placed.log_weight.shape[0]
 
 
@@ -259,19 +260,19 @@ def replicates(
     """Draws of every cell of a block given the observed cells of its row; ``totals`` as in ``Likelihood.draw_rows``."""
     key_where, key_cells = jax.random.split(key)
     S = len(members.W)
-    # The same numbers for every row, evenly spread over the points of a member.
+    # Stratified resampling of the points of a member, with the same uniforms for every row.
     u = (jnp.arange(N_DRAWS, dtype=float)[None] + jax.random.uniform(key_where, (S, N_DRAWS))) / N_DRAWS
     keys = jax.random.split(key_cells, (S, N_DRAWS))
 
     def under(member):
         W, beta, theta, X, log_weight, u, keys = member
-        reached = jnp.cumsum(jax.nn.softmax(log_weight, axis=0), axis=0)
+        cumulative = jnp.cumsum(jax.nn.softmax(log_weight, axis=0), axis=0)
 
         def draw(inputs):
             u, key = inputs
-            point = jnp.minimum(jnp.sum(reached < u, axis=0), len(X) - 1)
-            there = jnp.take_along_axis(X, point[None, :, None], axis=0)[0]
-            F = linear_predictor(features(there, W), beta, data.offset)
+            point = jnp.minimum(jnp.sum(cumulative < u, axis=0), len(X) - 1)
+            x = jnp.take_along_axis(X, point[None, :, None], axis=0)[0]
+            F = linear_predictor(features(x, W), beta, data.offset)
             return draw_rows(key, F, theta, data.trials, totals, model)
 
         return lax.map(draw, (u, keys))

@@ -1,7 +1,7 @@
-"""Rows and positions under a fit: where rows lie, how probable they are, what their cells would be, new rows.
+"""Rows and positions under a fit: positions and predictive densities of rows, predictions of their cells, new rows.
 
-Here the rows that a user gives meet the fit: they are read and checked against its columns, cut into blocks, and the
-totals of families that have them are put back. The mathematics is in ``prediction.py``.
+The rows that a user gives are read and checked against the columns of the fit and cut into blocks; for families with
+row totals, predicted shares are multiplied by them. The mathematics is in ``prediction.py``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def predict(fitted: Fitted, rows: Rows, quantiles: list[float]) -> tuple[np.ndar
 
 
 def expected(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "n K"]:
-    """E[Y | X] at positions, averaged over members; rows that have totals get the mean total of the table."""
+    """E[Y | X] at positions, averaged over members; for families with row totals, at the mean total of the table."""
     return _at_positions(prediction.decode, fitted, X, offset, trials)
 
 
@@ -91,7 +91,7 @@ def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: 
 def generate(
     fitted: Fitted, n: int, seed: int, *, offset: Any = None, trials: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """New rows: positions (n, D) from their prior, and cells (n, J) given them; totals are those of the table."""
+    """New rows: positions (n, D) from their prior, cells (n, J) given them; totals are drawn from the table's."""
     totals = np.zeros(n)
     if fitted.totals is not None:
         known = fitted.totals[~np.isnan(fitted.totals)]
@@ -104,14 +104,14 @@ def generate(
 
 
 def _trials(fitted: Fitted, n: int, trials: Any) -> jax.Array | None:
-    """Trials per cell for n rows, of a family that has them."""
+    """Trials per cell for n rows; None for a family without trials."""
     family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
     per_cell = family.trials_for(n, fitted.about.values.shape[1])
     return None if per_cell is None else jnp.asarray(per_cell)
 
 
 def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:
-    """A function of where a block of rows lies, and of the block, applied to all of them."""
+    """A function of the placed points of a block of rows and of the block, applied to all blocks and concatenated."""
     parts, n_done = [], 0
     with precision("float64"):
         for block, n, *rest in prediction.blocks(data, *more):
@@ -120,7 +120,7 @@ def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np
             if impossible.any():
                 row = n_done + int(impossible.argmax())
                 raise InputError(
-                    "{where:row {row}} is impossible under the fit wherever it is put: look at its cells and offset",
+                    "{where:row {row}} has probability 0 under the fit at every position: look at its cells and offset",
                     row=row,
                 )
             parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))

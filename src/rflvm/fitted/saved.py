@@ -88,7 +88,7 @@ def load(path: str | PathLike, likelihood: type[Likelihood] | None = None) -> tu
 
 
 class UnknownFamilyError(npz.FileError):
-    """The family of a file is neither of this package nor given."""
+    """The family of a file is not of this package, and its class was not given."""
 
     def __init__(self, family: str, what: str = "the file has"):
         super().__init__(
@@ -118,8 +118,8 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         interrupted=packed["draws"]["interrupted"],
     )
     with precision("float64"):
-        anything: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
-        members = restore({"members": Members(**anything)}, arrays)["members"]
+        placeholders: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
+        members = restore({"members": Members(**placeholders)}, arrays)["members"]
         if packed["run"] is not None:
             draws.run = Run(**(packed["run"] | {"moves": tuple(packed["run"]["moves"])}))
             data = checks.to_device(checks.encode_table(about.values, draws.model.likelihood, about.offset), "float64")
@@ -159,7 +159,7 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     }
     expected |= {name: (draws[name], (C, S, *shape)) for name, shape in kept.items()}
     if set(draws.arrays) != {*kept, "beta"}:
-        yield f"the draws are of {', '.join(sorted(draws.arrays))}"
+        yield f"the unknowns that were drawn are {', '.join(sorted(draws.arrays))}, expected others"
     n_members, n_anchors = members.anchors.shape[:2]
     expected |= {
         "members.W": (members.W, (n_members, H, D)),
@@ -177,11 +177,11 @@ def _problems(fitted: Fitted) -> Iterator[str]:
         elif not np.isfinite(array).all():
             yield f"{name} has numbers that are not finite"
     if not ((draws["z"] >= 0) & (draws["z"] < H)).all():
-        yield f"z is not within 0 and {H - 1}"
+        yield f"z is not between 0 and {H - 1}"
     if about.columns is not None and len(about.columns) != J:
-        yield f"there are {len(about.columns)} names of {J} columns"
+        yield f"there are {len(about.columns)} names for {J} columns"
     if about.rows is not None and len(about.rows) != N:
-        yield f"there are {len(about.rows)} labels of {N} rows"
+        yield f"there are {len(about.rows)} labels for {N} rows"
     for leaf in jax.tree.leaves((draws.states, draws.tuning)):
         if not np.isfinite(np.asarray(leaf)).all():
             yield "a chain has numbers that are not finite"

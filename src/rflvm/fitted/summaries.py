@@ -1,4 +1,4 @@
-"""What figures and reports ask of a fit: draws of X, spread of a row, responses by member, labels."""
+"""What figures and reports need of a fit: draws of X, covariances of rows, responses by member, labels."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def row_covariances(fitted: Fitted) -> Float[np.ndarray, "N D D"]:
     X = latent_draws(fitted)
     away = X - X.mean(axis=0)
     covariance = np.einsum("snd,sne->nde", away, away) / len(X)
-    drawn = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    scale = fitted.embedding_std / np.where(drawn > 0, drawn, 1)
+    std = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    scale = fitted.embedding_std / np.where(std > 0, std, 1)
     return covariance * scale[:, :, None] * scale[:, None, :]
 
 
 def typical_trials(fitted: Fitted) -> np.ndarray | None:
-    """Trials of each column for a position that is no row, of a family that has them."""
+    """Trials of each column for a position that is not that of a row; None for a family without trials."""
     return fitted.likelihood.typical_trials(fitted.about.values.shape[1])
 
 

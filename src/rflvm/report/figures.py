@@ -14,7 +14,7 @@ from ..plots.colours import Colouring
 from .payload import titled_columns
 
 DPI = 150
-N_TUNING = 2
+N_TUNING = 2  # columns whose expected value is drawn
 INK = {"light": "#23262b", "dark": "#dcdfe4"}
 
 
@@ -43,23 +43,23 @@ def draw(
         jobs.append(
             (
                 "Rows in latent space" + (f", by {name}" if name else ""),
-                "Each point is a row at its posterior mean. Ellipses hold 90 % of the posterior of some of the rows.",
+                "Each point is a row at its posterior mean. Ellipses are 90 % credible regions, of some of the rows.",
                 lambda ax, name=name: plots.latent(model, None if name is None else columns[name], label=name, ax=ax),
             )
         )
     if plane:
-        caption = "All draws of all rows. Where the colour is spread out the posterior is unsure; dots are the means."
+        caption = "Histogram of all draws of all rows; dots are posterior means. A wide spread is a wide posterior."
         jobs.append(("Density of the draws", caption, lambda ax: plots.density(model, ax=ax)))
     if image_shape is not None and plane:
         caption = "Rows as images, in random order; those that would overlap are left out."
         jobs.append(("Images at their positions", caption, lambda ax: plots.images(model, image_shape, ax=ax)))
     if image_shape is None:
         names = titled_columns(fitted)
-        caption = "Expected value over the latent space; the rows have the colour (or height) of what was observed."
+        caption = "Expected value over the latent space; each row has the colour (or height) of its observed value."
         for j in most_varying[:N_TUNING]:
             title = f"Expected value of {names[j]}"
             jobs.append((title, caption, lambda ax, j=j: plots.tuning(model, j, ax=ax)))
-    caption = "Cells against their prediction given their row, with 90 % intervals. About 90 % should be within"
+    caption = "Cells against their predictive mean given their row, with 90 % intervals. About 90 % should be within"
     counts = fitted.likelihood.counts
     caption += "; more where counts are small, as intervals end at whole numbers." if counts else "."
     jobs.append(("Observed and predicted", caption, lambda ax: plots.predictions(model, ax=ax)))
@@ -69,9 +69,9 @@ def draw(
         if len(fitted.draws["log_joint"]) > 1:
             caption = "Each chain should be near the dashed line: no chain keeps to high or to low values."
             jobs.append(("Ranks of the log joint density", caption, lambda ax: plots.ranks(model, ax=ax)))
-    caption = "How alike the functions are at two positions, by their distance; 90 % band over draws."
+    caption = "Prior correlation of a function's values at two positions, by their distance; 90 % band over draws."
     jobs.append(("Kernel", caption, lambda ax: plots.kernel(model, ax=ax)))
-    caption = "Frequencies along the first dimension: weight far from 0 means wiggly functions."
+    caption = "Distribution of the frequencies along the first dimension: mass far from 0 means wiggly functions."
     jobs.append(("Spectral density", caption, lambda ax: plots.spectrum(model, ax=ax)))
     return [_figure(*job) for job in jobs]
 
@@ -87,7 +87,7 @@ def _figure(title: str, caption: str, function: Callable[..., Any]) -> Figure:
         ax.spines[["top", "right"]].set_visible(False)
         try:
             function(ax)
-        except ValueError as error:  # what a figure asks of the model may fail, and must not take the report with it
+        except ValueError as error:  # a figure that the model cannot give must not take the report with it
             return Figure(title, caption, "", "", f"This figure could not be drawn: {error}.")
         light = _uri(figure)
     with library.rc_context(_style(INK["dark"])):
@@ -101,7 +101,7 @@ def _style(ink: str) -> dict[str, Any]:
 
 
 def _recolour(library: Any, figure: Any) -> None:
-    """Put what has the ink of a light page into that of a dark one: text, ticks and frames."""
+    """Give text, ticks and frames in the ink of a light page that of a dark one."""
     to_hex = library.colors.to_hex
     for artist in figure.findobj(lambda artist: isinstance(artist, library.text.Text | library.lines.Line2D)):
         if to_hex(artist.get_color()) == INK["light"]:

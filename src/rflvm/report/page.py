@@ -27,9 +27,9 @@ from . import payload
 from .figures import Figure, draw
 
 FORMS = {  # how a decoded row is shown
-    "bars": "Bars have a scale per column, its observed range. Those columns vary most that change most with "
-    "the position, relative to their noise; those are high or low here that are furthest above or below their mean "
-    "over rows, counted in standard deviations over rows.",
+    "bars": "Each bar is scaled to the observed range of its column. The columns that vary most are those whose "
+    "expected value has the largest standard deviation over rows, relative to the root mean squared error. High or low "
+    "here are those furthest above or below their mean over rows, in these standard deviations.",
     "image": "All images have one grey scale, the observed range of the table. Missing pixels are blue.",
     "curve": "The curve goes over the columns in the order of the table. Its scale is the observed range of the table; "
     "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "
@@ -66,7 +66,7 @@ def write_report(
     row_labels : sequence of N, optional
         Names of the rows, in place of those of the table.
     colours : mapping of name to array (N,), optional
-        Classes or numbers to colour the rows by, told apart as in ``plots.latent``.
+        Classes or numbers to colour the rows by, distinguished as in ``plots.latent``.
     image_shape : (int, int), optional
         Height and width when the columns are pixels, row by row.
     ordered : bool
@@ -75,7 +75,7 @@ def write_report(
     title : str, optional
         The heading.
     say : callable
-        Puts advice in other words: the command line has options where ``RFLVM`` has parameters.
+        Rewords the advice: the command line has options where ``RFLVM`` has parameters.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def _settings(fitted: Fitted) -> dict[str, str]:
     if run is not None:
         n_chains, n_draws = fitted.draws["log_joint"].shape
         about["Chains"] = f"{n_chains}, with {run.n_burnin} sweeps of burn-in and {run.n_sampled} after it"
-        about["Draws kept"] = f"{n_chains * n_draws} (every {run.thin}.)" if run.thin > 1 else str(n_chains * n_draws)
+        about["Draws kept"] = f"{n_chains * n_draws} (one in {run.thin})" if run.thin > 1 else str(n_chains * n_draws)
     else:
         about["Iterations"] = str(fitted.n_iter)
     return about
@@ -231,10 +231,10 @@ def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
         "<div class='scroll'><table><thead><tr><th scope='col'>Quantity</th><th scope='col'>R-hat</th>"
         f"<th scope='col'>Effective draws of {n_chains * n_draws}</th><th scope='col'></th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
-        f"<p>R-hat compares the spread between chains, and between their halves, with the spread within: at most "
-        f"{diagnostics.RHAT} is wanted, and {diagnostics.ESS} effective draws. The first three do not depend on how "
-        "the picture is turned; if only the last is off, distances in the picture can be relied on and its orientation "
-        "cannot.</p>"
+        f"<p>R-hat compares the variance between half-chains with the variance within them: at most "
+        f"{diagnostics.RHAT} is wanted, and {diagnostics.ESS} effective draws. The first three quantities do not "
+        "change when X is rotated; if only the last has not converged, distances in the picture can be relied on and "
+        "its orientation cannot.</p>"
         f"<p>Acceptance of proposals: {escape(diagnostics.acceptance(fitted.draws.info))}.</p>"
     )
     if n_chains == 1:

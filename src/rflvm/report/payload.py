@@ -23,11 +23,11 @@ from ..fitted.summaries import column_names, predictors_by_member, row_covarianc
 from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
 
-MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; a random choice of rows, and of columns see ``_chosen``
-N_JUDGED = 500  # rows from which it is told which columns vary
+MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; ``_chosen`` says which of them
+N_VARIATION = 500  # rows from which the variation of the columns is estimated
 LARGEST = 2**31 - 1
-N_TABULATED = 129  # of a mean that the page does not know
-MISSING = 2**16 - 1  # among observed whole numbers
+N_TABULATED = 129  # values of f at which the mean is tabulated, for a family that the page does not know
+MISSING = 2**16 - 1  # marks a missing cell among 16-bit whole numbers
 
 
 class Payload(NamedTuple):
@@ -36,8 +36,8 @@ class Payload(NamedTuple):
     header: str  # JSON, safe inside a script element
     block: str  # base64 of the deflated arrays
     rows: np.ndarray  # which rows are in it
-    columns: np.ndarray  # which columns are in it, those that vary most first in ``order``
-    order: np.ndarray
+    columns: np.ndarray  # which columns are in it
+    order: np.ndarray  # all columns of the table, those that vary most first
 
 
 def build(
@@ -88,27 +88,27 @@ def titled_columns(fitted: Fitted) -> list[str]:
 class Variation(NamedTuple):
     """How columns vary with the position."""
 
-    order: np.ndarray  # from the column that varies most: spread of E[y | x_n] over rows, over the error there
+    order: np.ndarray  # by ``spread`` relative to the root mean squared error of y, largest first
     centre: np.ndarray  # mean of E[y | x_n] over rows
-    spread: np.ndarray  # its standard deviation
+    spread: np.ndarray  # standard deviation of E[y | x_n] over rows
 
 
 def variation(fitted: Fitted) -> Variation:
-    """How columns vary with the position, judged from some of the rows."""
+    """How columns vary with the position, estimated from a random sample of the rows."""
     N = len(fitted.embedding)
-    judged = np.sort(np.random.default_rng(0).permutation(N)[:N_JUDGED])
+    sample = np.sort(np.random.default_rng(0).permutation(N)[:N_VARIATION])
     trials = fitted.likelihood.trials_per_cell
-    Y = fitted.about.values[judged]
+    Y = fitted.about.values[sample]
     E = expected(
         fitted,
-        fitted.embedding[judged],
-        offset=fitted.about.offset[judged],
-        trials=None if trials is None else trials[judged],
+        fitted.embedding[sample],
+        offset=fitted.about.offset[sample],
+        trials=None if trials is None else trials[sample],
     )
-    squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
+    mean_squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
         centre, spread = E.mean(axis=0), E.std(axis=0)
-        ratio = spread / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
+        ratio = spread / np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
     order = np.argsort(-np.nan_to_num(ratio), kind="stable")
     return Variation(order, centre.astype("<f8"), spread.astype("<f8"))
 
@@ -131,10 +131,10 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
     members = fitted.members
     predictors = columns[columns < members.beta.shape[2]]
     beta = members.beta[..., predictors]
-    # What all members share is there once: W when it is not sampled, and beta when its covariance was not kept.
+    # What all members share is stored once: W when it is not sampled, and beta when its covariance was not kept.
     W = members.W[:1] if bool((members.W[:1] == members.W).all()) else members.W
-    alike = len(W) == 1 and not members.theta and bool((beta[:1] == beta).all())
-    beta = beta[:1] if alike else beta
+    shared = len(W) == 1 and not members.theta and bool((beta[:1] == beta).all())
+    beta = beta[:1] if shared else beta
     step = np.maximum(np.abs(beta[:, :-1]).max(axis=(0, 1)), np.finfo(float).tiny) / LARGEST
     arrays = {
         "X": fitted.embedding[rows].astype("<f8"),
@@ -144,8 +144,8 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
         "step": step.astype("<f8"),
         "bias": beta[:, -1].astype("<f8"),
         "observed": _observed(fitted.about.values[np.ix_(rows, columns)]),
-        "low": _ends(fitted, columns)[0].astype("<f8"),
-        "high": _ends(fitted, columns)[1].astype("<f8"),
+        "low": _scales(fitted, columns)[0].astype("<f8"),
+        "high": _scales(fitted, columns)[1].astype("<f8"),
     }
     per_column = [name for name, value in members.theta.items() if value.ndim == 2]
     arrays |= {name: members.theta[name][:, columns].astype("<f8") for name in per_column}
@@ -200,8 +200,8 @@ def _observed(Y: np.ndarray) -> np.ndarray:
     return Y.astype("<f4")
 
 
-def _ends(fitted: Fitted, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Between what a column is drawn: its observed range, from 0 unless it can be negative."""
+def _scales(fitted: Fitted, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper end of each column's scale: its observed range, for counts from 0 on."""
     Y = fitted.about.values[:, columns]
     low, high = np.nanmin(Y, axis=0), np.nanmax(Y, axis=0)
     if fitted.likelihood.counts:

@@ -185,7 +185,7 @@
     }
   }
 
-  // The cubic through the four tabulated means around f_j; beyond the table its ends hold.
+  // The cubic through the four tabulated means around f_j; beyond the table, the means at its ends.
   function interpolate(s, j, value) {
     const G = header.arrays.table.shape[1], one = header.arrays.table.shape[0] === 1;
     const u = Math.min(Math.max((value - tableLow[j]) / tableStep[j], 0), G - 1);
@@ -490,11 +490,11 @@
     const taken = [];
     by.classes.forEach((name, code) => {
       if (state.highlight >= 0 && state.highlight !== code) return;
-      const some = [...Array(N).keys()].filter((n) => by.values[n] === code);
-      if (!some.length || strip) return;
-      const middle = (where) => some.map(where).sort((p, q) => p - q)[some.length >> 1];
+      const ofClass = [...Array(N).keys()].filter((n) => by.values[n] === code);
+      if (!ofClass.length || strip) return;
+      const middle = (where) => ofClass.map(where).sort((p, q) => p - q)[ofClass.length >> 1];
       const mx = middle(rowX), my = middle(rowY), away = (n) => (rowX(n) - mx) ** 2 + (rowY(n) - my) ** 2;
-      const n = some.reduce((p, q) => (away(q) < away(p) ? q : p)); // the row nearest to the middle
+      const n = ofClass.reduce((p, q) => (away(q) < away(p) ? q : p)); // the row nearest to the middle
       const x = rowX(n), y = rowY(n), text = name.length > 18 ? `${name.slice(0, 17)}…` : name;
       const half = pen.measureText(text).width / 2 + 3;
       if (taken.some((t) => Math.abs(t.x - x) < t.half + half && Math.abs(t.y - y) < 17)) return;
@@ -664,27 +664,27 @@
     spent(performance.now() - start);
   }
 
-  // The intervals of all columns, for so many milliseconds at a time that nothing has to wait for them.
+  // The intervals of all columns, computed in slices of a few milliseconds, so that the page stays responsive.
   function findEnds(row, slice, done) {
     const ends = [new Float64Array(J), new Float64Array(J)];
     let j = 0, time = 0;
-    const some = () => {
+    const nextSlice = () => {
       const start = performance.now();
       while (j < J && performance.now() - start < slice) {
         [ends[0][j], ends[1][j]] = interval(j, row);
         j++;
       }
       time += performance.now() - start;
-      if (j < J) { waiting = setTimeout(some); return; }
+      if (j < J) { waiting = setTimeout(nextSlice); return; }
       spent(time);
       current.ends = ends;
       done();
     };
-    some();
+    nextSlice();
   }
 
-  // What is known of column j at the position that is shown.
-  function tell(j) {
+  // Mean, interval and observed values of column j at the position that is shown, as text.
+  function describe(j) {
     const [a, b] = current.ends ? current.ends.map((end) => end[j]) : interval(j, current.row);
     const seen = (n, name) => {
       if (n < 0) return "";
@@ -811,7 +811,7 @@
   }
 
   function drawReading() {
-    const j = curve.at, text = tell(j);
+    const j = curve.at, text = describe(j);
     $("reading-line").setAttribute("d", `M${along(j)} 0V${curve.tall}`);
     $("reading-dot").setAttribute("d", Number.isNaN(mean[j]) ? "" : `M${spot(j, mean[j])}h0`);
     $("reading-name").textContent = columns[j];
@@ -904,7 +904,7 @@
     const box = event.target.getBoundingClientRect(), [tallness, across] = image;
     const place = (v, size) => Math.min(Math.max(Math.floor(v * size), 0), size - 1);
     const j = place((event.clientY - box.top) / box.height, tallness) * across + place((event.clientX - box.left) / box.width, across);
-    $("pixel").textContent = `${columns[j]}: ${tell(j)}`;
+    $("pixel").textContent = `${columns[j]}: ${describe(j)}`;
   }
 
   const say = (text) => { $("spoken").textContent = text; };
@@ -1217,11 +1217,11 @@
   reink();
   drawControls();
 
-  // For tests and for the curious: decode any position, with the context of a row if one is given.
+  // For tests and the console: decode any position, with the offset, trials and total of a row if one is given.
   window.rflvm = {
-    decode(x, row = -1, some = null) {
+    decode(x, row = -1, withIntervals = null) {
       const values = Array.from(decode(x, row));
-      const ends = (some || []).map((j) => interval(j, row));
+      const ends = (withIntervals || []).map((j) => interval(j, row));
       refresh();
       return { mean: values, interval: ends };
     },

@@ -37,8 +37,8 @@ def knn_accuracy(
     labels : array-like (N,)
         Numbers or strings.
     n_neighbors, n_folds, n_repeats : int
-        Each repeat deals the rows of every label out to the folds at random. Labels with fewer rows than there are
-        folds go where the most common label goes.
+        Repeated stratified cross-validation. Labels with fewer rows than there are folds are put into the stratum of
+        the most common label.
     seed : int
         Of the folds.
 

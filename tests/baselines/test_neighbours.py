@@ -37,5 +37,5 @@ def test_a_graph_in_pieces_is_joined():
 
 def test_the_noise_of_counts_is_made_even():
     Y = np.array([[0.0, 4.0], [9.0, 1.0]])
-    np.testing.assert_array_equal(neighbours._rooted(Y, True), [[0, 2], [3, 1]])
-    np.testing.assert_array_equal(neighbours._rooted(Y, False), Y)
+    np.testing.assert_array_equal(neighbours._stabilised(Y, True), [[0, 2], [3, 1]])
+    np.testing.assert_array_equal(neighbours._stabilised(Y, False), Y)

@@ -24,7 +24,7 @@ def cheap(monkeypatch):
     every = table.tasks
     monkeypatch.setattr(table, "fit", fit)
     monkeypatch.setattr(
-        table, "tasks", lambda quick: [task for task in every(quick) if task.alike in ("spam-pca", "spam-tsne")]
+        table, "tasks", lambda quick: [task for task in every(quick) if task.group in ("spam-pca", "spam-tsne")]
     )
     return calls
 

@@ -34,16 +34,16 @@ def test_quarter_takes_every_other_pixel(rng):
 
 def test_tiles_are_where_rows_are(rng):
     X = np.array([[0.0, 0.0], [0.1, 0.1], [4.0, 1.0]])
-    places, amid = figure_faces.tiles(X, 4)
+    places, means = figure_faces.tiles(X, 4)
     np.testing.assert_allclose(places, [[0.5, 0.5], [3.5, 1.5]])
-    np.testing.assert_allclose(amid, [[0.05, 0.05], [4.0, 1.0]])
+    np.testing.assert_allclose(means, [[0.05, 0.05], [4.0, 1.0]])
     X = rng.standard_normal((500, 2))
-    places, amid = figure_faces.tiles(X, 8)
+    places, means = figure_faces.tiles(X, 8)
     side = np.ptp(X, axis=0).max() / 8
     nearest = np.abs(X[:, None] - places).max(axis=2).min(axis=0)
     assert len(places) == len(np.unique(places, axis=0)) > 8
     assert (nearest <= side / 2 + 1e-9).all()
-    assert (np.abs(amid - places) <= side / 2 + 1e-9).all()
+    assert (np.abs(means - places) <= side / 2 + 1e-9).all()
 
 
 def test_figure_faces(monkeypatch, tmp_path, rng):

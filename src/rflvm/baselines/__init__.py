@@ -1,4 +1,4 @@
-"""Methods that a random feature latent variable model is compared with, all with the same face.
+"""Methods that a random feature latent variable model is compared with, all with the same interface.
 
 >>> from rflvm import baselines
 >>> from rflvm.datasets import make_s_curve

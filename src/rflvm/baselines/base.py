@@ -1,4 +1,4 @@
-"""The face that all baselines share: ``fit``, ``fit_transform``, ``embedding_``, and ``transform`` for some."""
+"""The interface that all baselines share: ``fit``, ``fit_transform``, ``embedding_``, and ``transform`` for some."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from ..maximum import gaps, starts
 class Baseline(BaseEstimator, ABC):
     """A method that gives each row of a table a position.
 
-    ``fit`` reads the table, checks it for ``_likelihood`` and refuses gaps unless the method has ``_gaps``;
+    ``fit`` reads the table, checks it for ``_likelihood`` and refuses missing cells unless the method ``_takes_gaps``;
     ``_embed`` does the rest.
     """
 
     _likelihood: ClassVar[likelihoods.Likelihood] = likelihoods.Gaussian()
-    _gaps: ClassVar[bool] = False
+    _takes_gaps: ClassVar[bool] = False
 
     def __init__(self, n_components: int = 2, *, random_state: Any = None):
         self.n_components = n_components
@@ -49,7 +49,7 @@ class Baseline(BaseEstimator, ABC):
         return self._likelihood
 
     def _refuse_gaps(self, observed: np.ndarray) -> None:
-        if not (self._gaps or observed.all()):
+        if not (self._takes_gaps or observed.all()):
             n, j = np.argwhere(~observed)[0]
             raise ValueError(f"Y[{n}, {j}] is missing: {type(self).__name__} needs every cell; fill or drop the gaps")
 
@@ -76,12 +76,12 @@ class Placing(Baseline):
 
 
 def start_of_X(init: Any, table: np.ndarray, observed: np.ndarray, D: int, seed: int) -> np.ndarray:
-    """Given positions, or a start of ``starts.py`` by its name, from a table whose gaps are filled first."""
+    """The given positions, or the start of ``starts.py`` with this name, from the table with its gaps filled."""
     init = checks.check_start(init, len(table), D, tuple(starts.STARTS))
     if isinstance(init, np.ndarray):
         return init
-    whole = table if observed.all() else gaps.filled(table, observed, D)
-    return starts.embed(init, whole, D, seed)
+    filled = table if observed.all() else gaps.filled(table, observed, D)
+    return starts.embed(init, filled, D, seed)
 
 
 def is_counts(Y: np.ndarray) -> bool:

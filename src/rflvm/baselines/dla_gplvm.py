@@ -12,7 +12,7 @@ K_X + s0^2 1 1' = Phi Lambda^{-1} Phi' (``rbf.py``) f_j = Phi beta_j, and Laplac
 at the mode. The mode moves with X. The decoupled approximation replaces the likelihood of each cell by a Gaussian that
 does not: exp(b f - W f^2 / 2), with W = exp(f) and b = W f + y - exp(f) at the last mode. Given b and W the mode is
 beta_j = P_j^{-1} Phi' b_j, one Newton step in closed form, and the expression above is maximised over X and the
-kernel with it in place; then b and W are found anew, and so on.
+kernel with it in place; then b and W are computed anew at the new mode, and so on.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from .poisson import Columns, Sites, first_sites, sites_at
 
 BIAS_SCALE = 10.0
 N_STEPS = 15  # of L-BFGS with the same Gaussians
-RISE = 2e-6  # a fit ends when a round raises it by less than this share of its height
-DECREMENT = 1e-6
+RISE = 2e-6  # a fit has converged when a round raises the evidence by less than this, relative to its absolute value
+DECREMENT = 1e-6  # Newton decrement at which a mode counts as found
 _N_NEWTON, _N_HALVINGS, _RADIUS = 100, 8, 4.0
-_BLOCK_NUMBERS = 16_000_000  # the most that the matrices P of one block of columns take
+_BLOCK_NUMBERS = 16_000_000  # most numbers in the matrices P of one block of columns
 
 
 class Parameters(NamedTuple):
@@ -55,7 +55,7 @@ class Parameters(NamedTuple):
 
 
 def features(parameters: Parameters, rows: Int[Array, " R"]) -> Float[Array, "N M"]:
-    """Phi: a root of K_X, and a one for the intercept."""
+    """Phi: a square root of K_X, and a column of ones for the intercept."""
     X, log_amplitude = parameters
     Phi = jnp.exp(log_amplitude) * rbf.root(X, rows)
     return jnp.concatenate([Phi, jnp.ones((len(X), 1), X.dtype)], axis=1)
@@ -72,17 +72,17 @@ def evaluate(
 ) -> tuple[Float[Array, ""], Parameters]:
     """The decoupled objective and its gradient."""
     Phi, pullback = jax.vjp(lambda parameters: features(parameters, rows), parameters)
-    value, slope = evidence(Phi, sites, table)
-    prior, more = jax.value_and_grad(log_prior)(parameters)
-    return value + prior, jax.tree.map(jnp.add, pullback(slope)[0], more)
+    value, gradient = evidence(Phi, sites, table)
+    prior, prior_gradient = jax.value_and_grad(log_prior)(parameters)
+    return value + prior, jax.tree.map(jnp.add, pullback(gradient)[0], prior_gradient)
 
 
 def evidence(Phi: Float[Array, "N M"], sites: Sites, table: Columns) -> tuple[Float[Array, ""], Float[Array, "N M"]]:
-    """sum_j log p(y_j | Phi) with given Gaussians, and its slope in Phi.
+    """sum_j log p(y_j | Phi) with given Gaussians, and its gradient in Phi.
 
     With g = dlog p / df at f = Phi beta and v = P^{-1} (Phi' g - Lambda beta), which is 0 at the mode, column j adds
-    g beta' + (b - W f) v' - W Phi v beta' - W Phi P^{-1} to the slope: the first three follow beta, the last is from
-    the determinant.
+    g beta' + (b - W f) v' - W Phi v beta' - W Phi P^{-1} to the gradient: the first three terms are from f = Phi beta,
+    in which beta depends on Phi, the last is from the log-determinant.
     """
     Lambda = _precision(Phi)
 
@@ -95,8 +95,8 @@ def evidence(Phi: Float[Array, "N M"], sites: Sites, table: Columns) -> tuple[Fl
         value += 0.5 * jnp.log(Lambda).sum() - jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
         v = linalg.multiply_columns(inverse, Phi.T @ g - Lambda[:, None] * beta)
         twice, _ = linalg.trace_slopes(Phi, sites.W, inverse)
-        slope = (g - sites.W * (Phi @ v)) @ beta.T + (sites.b - sites.W * F) @ v.T - 0.5 * twice
-        return (total[0] + value.sum(), total[1] + slope), None
+        gradient = (g - sites.W * (Phi @ v)) @ beta.T + (sites.b - sites.W * F) @ v.T - 0.5 * twice
+        return (total[0] + value.sum(), total[1] + gradient), None
 
     start = (jnp.zeros((), Phi.dtype), jnp.zeros_like(Phi))
     return lax.scan(block, start, _cut((sites, table), Phi.shape[1]))[0]
@@ -108,13 +108,13 @@ def find_mode(
 ) -> tuple[Float[Array, "N J"], Float[Array, ""]]:
     """F at the mode given X and the kernel, and the largest Newton decrement left.
 
-    Newton's method from the mode of given Gaussians, or of the first ones where that is better. A column takes the
-    best of a whole step, a half, and so on, the first of which moves no cell by more than ``_RADIUS``: exp(f) would
-    overflow.
+    Newton's method from the mode of the given Gaussians, or of ``first_sites`` where the density there is higher. A
+    column takes the best of ``_N_HALVINGS`` step lengths, each half the one before; the first is a whole step, or less
+    so that no cell moves by more than ``_RADIUS``, beyond which exp(f) may overflow.
     """
     Phi = features(parameters, rows)
     Lambda = _precision(Phi)
-    shares = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), Phi.dtype)
+    fractions = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), Phi.dtype)
 
     def begin(sites, table):
         _, inverse = _factor(Phi, sites.W, Lambda)
@@ -129,16 +129,16 @@ def find_mode(
             sites = sites_at(F, table)
             _, inverse = _factor(Phi, sites.W, Lambda)
             _, g = _log_posterior(beta, F, Lambda, table)
-            slope = Phi.T @ g - Lambda[:, None] * beta
-            direction = linalg.multiply_columns(inverse, slope)
+            gradient = Phi.T @ g - Lambda[:, None] * beta
+            direction = linalg.multiply_columns(inverse, gradient)
             change = Phi @ direction
             largest = jnp.minimum(1, _RADIUS / jnp.maximum(jnp.abs(change).max(axis=0), _RADIUS))
-            lengths = shares[:, None] * largest[None]
+            lengths = fractions[:, None] * largest[None]
             values = lax.map(
                 lambda t: _log_posterior(beta + t[None] * direction, F + t[None] * change, Lambda, table)[0], lengths
             )
             length = jnp.take_along_axis(lengths, jnp.argmax(values, axis=0)[None], axis=0)
-            decrement = jnp.sum(direction * slope, axis=0).max()
+            decrement = jnp.sum(direction * gradient, axis=0).max()
             return beta + length * direction, F + length * change, decrement, n + 1
 
         # One after the other: see "Batched LAPACK calls" in docs/design/decisions.md.
@@ -165,14 +165,14 @@ def _factor(Phi, W, Lambda):
 
 
 def _log_posterior(beta, F, Lambda, table: Columns):
-    """log p(y_j | f_j) - 1/2 beta_j' Lambda beta_j of each column, and the slope of its first term in f."""
+    """log p(y_j | f_j) - 1/2 beta_j' Lambda beta_j of each column, and the gradient of its first term in f."""
     rate = table.observed * jnp.exp(F)
     cells = table.Y * F - rate - table.observed * gammaln(table.Y + 1)
     return cells.sum(axis=0) - 0.5 * Lambda @ beta**2, table.Y - rate
 
 
 def _cut(columns: Any, M: int) -> Any:
-    """Arrays (N, J) in blocks of columns, (blocks, N, width), filled up with columns that have no cell."""
+    """Arrays (N, J) in blocks of columns, (blocks, N, width), padded with columns without observed cells."""
     J = jax.tree.leaves(columns)[0].shape[1]
     count = -(-J // max(_BLOCK_NUMBERS // M**2, 1))
     width = -(-J // count)
@@ -200,16 +200,16 @@ def maximise(X: np.ndarray, table: Columns, n_rounds: int) -> Search:
     sites = first_sites(table)
     for _ in range(n_rounds + 1):
         rows = jnp.asarray(rbf.pivots(np.asarray(parameters.X)))
-        found, _ = find_mode(parameters, sites, table, rows)
-        sites = sites_at(found, table)
+        F_mode, _ = find_mode(parameters, sites, table, rows)
+        sites = sites_at(F_mode, table)
         value = float(evaluate(parameters, sites, table, rows)[0])
         if not np.isfinite(value):
             raise linalg.NumericalError("the evidence is not finite; rescale the counts or check for extreme values")
-        level = bool(trace) and value - trace[-1] < RISE * abs(value)
+        converged = bool(trace) and value - trace[-1] < RISE * abs(value)
         if F is None or value > max(trace):
-            best, F = parameters, found
+            best, F = parameters, F_mode
         trace.append(value)
-        if level:
+        if converged:
             return Search(best, F, trace, "converged")
         parameters = climb(parameters, sites, table, rows)
     assert F is not None
@@ -224,11 +224,11 @@ def climb(parameters: Parameters, sites: Sites, table: Columns, rows: Int[Array,
         return Parameters(jnp.asarray(flat[:-1].reshape(N, D)), jnp.asarray(flat[-1]))
 
     def negative(flat):
-        value, slope = evaluate(unravel(flat), sites, table, rows)
-        slope = _ravel(slope)
-        if not (np.isfinite(value) and np.isfinite(slope).all()):
+        value, gradient = evaluate(unravel(flat), sites, table, rows)
+        gradient = _ravel(gradient)
+        if not (np.isfinite(value) and np.isfinite(gradient).all()):
             return 1e300, np.zeros_like(flat)
-        return -float(value), -slope
+        return -float(value), -gradient
 
     options = {"maxiter": N_STEPS, "maxcor": N_STEPS}
     minimize: Any = optimize.minimize
@@ -262,7 +262,7 @@ class DLAGPLVM(Baseline):
     Attributes
     ----------
     embedding_ : array (N, D)
-        X, in lengthscales.
+        X, in units of the lengthscale.
     F_ : array (N, J)
         f_nj at the mode; ``exp(F_)`` are the expected counts, also of missing cells.
     amplitude_ : float
@@ -276,7 +276,7 @@ class DLAGPLVM(Baseline):
     """
 
     _likelihood = likelihoods.Poisson()
-    _gaps = True
+    _takes_gaps = True
 
     def __init__(self, n_components: int = 2, *, init: Any = "pca", max_iter: int = 50, random_state: Any = None):
         super().__init__(n_components, random_state=random_state)

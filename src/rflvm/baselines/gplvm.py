@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ..data.checks import check_integer
 from .base import Baseline, extra, start_of_X
 
-_NOISE = 0.01  # share of the variance that is noise at the start: with more of it X would not begin to move
-_X_VARIANCE = 0.05
+_NOISE = 0.01  # share of noise in the variance at the start: with more, X would not begin to move
+_X_VARIANCE = 0.05  # variational variance of X at the start
 _ENDS = {"Converged": "converged", "Maximum": "iteration limit"}
 
 
@@ -38,7 +38,7 @@ class GPLVM(Baseline):
     max_iter : int
         Evaluations of L-BFGS.
     random_state : int, RandomState or None
-        Which rows are the first inducing points.
+        Of the choice of rows at which the inducing points start.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class GPLVM(Baseline):
     F_ : array (N, J)
         Expected cells given X, also of missing ones.
     bound_ : float
-        The lower bound of log p(Y).
+        The evidence lower bound (ELBO) of log p(Y).
     n_iter_ : int
         Evaluations.
     convergence_ : {"converged", "iteration limit", "line search failed"}
         Why it ended.
     """
 
-    _gaps = True
+    _takes_gaps = True
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class GPLVM(Baseline):
             likelihood=GPy.likelihoods.Gaussian(variance=_NOISE * max(float(np.nanvar(table)), 1e-6)),
             missing_data=not observed.all(),
         )
-        with np.errstate(over="ignore"):  # of a branch that is not taken, where a parameter is large
+        with np.errstate(over="ignore"):  # in a branch that is not used, where a parameter is large
             model.optimize(max_iters=max_iter)
         self.F_ = mean + model.predict(model.X.mean)[0]
         self.bound_ = float(np.squeeze(model.log_likelihood()))

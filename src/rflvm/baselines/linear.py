@@ -26,8 +26,8 @@ class PCA(Placing):
 class NMF(Placing):
     """Non-negative matrix factorisation, started at the singular vectors; cells must not be negative.
 
-    Their negative parts start at zero, scikit-learn's default when the paper was written, and not at the table's mean:
-    the two starts end in different places, and this one has the accuracies that the paper reports.
+    The vectors' negative parts start at zero, scikit-learn's default when the paper was written, and not at the table's
+    mean: the two starts lead to different local optima, and this one has the accuracies that the paper reports.
     """
 
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:

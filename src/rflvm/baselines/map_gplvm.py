@@ -33,8 +33,10 @@ from .poisson import Columns, sites_at
 
 BIAS_SCALE = 10.0
 N_STEPS = 15  # of L-BFGS with the same F
-RISE = 1e-5  # the ascent ends when a round raises it by less than this share of its height
-DECREMENT = 1e-6
+RISE = (
+    1e-5  # the ascent has converged when a round raises the density by less than this, relative to its absolute value
+)
+DECREMENT = 1e-6  # Newton decrement at which a mode counts as found
 _N_NEWTON, _N_HALVINGS, _RADIUS = 100, 8, 4.0
 
 
@@ -58,11 +60,12 @@ def find_F(
 
     Newton's method for one column after the other. With a = C^{-1} f, W = exp(f) and b = W f + y - exp(f) a whole
     step ends at a = b - S B^{-1} S C b, S = W^{1/2} and B = I + S C S, which needs no inverse of C. A column takes the
-    best of a whole step, a half, and so on, the first of which moves no cell by more than ``_RADIUS``.
+    best of ``_N_HALVINGS`` step lengths, each half the one before; the first is a whole step, or less so that no cell
+    moves by more than ``_RADIUS``.
     """
     C = covariance(X, noise)
     L = jnp.linalg.cholesky(C)
-    shares = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), X.dtype)
+    fractions = jnp.asarray(0.5 ** np.arange(_N_HALVINGS), X.dtype)
 
     def column(inputs):
         f, cells = inputs
@@ -78,11 +81,11 @@ def find_F(
             half = linalg.solve_lower(factor, (root * (C @ b))[:, None])
             new = b - root * linalg.solve_lower_transposed(factor, half)[:, 0]
             direction, change = new - a, C @ new - f
-            slope = cells.Y - cells.observed * jnp.exp(f) - a
-            lengths = shares * jnp.minimum(1, _RADIUS / jnp.maximum(jnp.abs(change).max(), _RADIUS))
+            gradient = cells.Y - cells.observed * jnp.exp(f) - a
+            lengths = fractions * jnp.minimum(1, _RADIUS / jnp.maximum(jnp.abs(change).max(), _RADIUS))
             values = lax.map(lambda t: value_at(a + t * direction, f + t * change), lengths)
             length = lengths[jnp.argmax(values)]
-            return a + length * direction, f + length * change, change @ slope, n + 1
+            return a + length * direction, f + length * change, change @ gradient, n + 1
 
         a = linalg.solve_lower_transposed(L, linalg.solve_lower(L, f[:, None]))[:, 0]
         start = (a, f, jnp.asarray(jnp.inf, f.dtype), 0)
@@ -95,7 +98,7 @@ def find_F(
 
 
 @functools.partial(compiled, static_argnames="noise")
-def _slope_in_X(X, F, noise: float):
+def _value_and_gradient(X, F, noise: float):
     return jax.value_and_grad(log_density_of_F)(X, F, noise)
 
 
@@ -103,13 +106,13 @@ def climb(X: Float[Array, "N D"], F: Float[Array, "N J"], noise: float) -> Float
     """``N_STEPS`` of L-BFGS on X given F."""
 
     def negative(flat):
-        value, slope = _slope_in_X(jnp.asarray(flat.reshape(X.shape)), F, noise)
-        return -float(value), -np.asarray(slope).ravel()
+        value, gradient = _value_and_gradient(jnp.asarray(flat.reshape(X.shape)), F, noise)
+        return -float(value), -np.asarray(gradient).ravel()
 
     minimize: Any = optimize.minimize
     options = {"maxiter": N_STEPS, "maxcor": N_STEPS}
-    found = minimize(negative, np.asarray(X).ravel(), jac=True, method="L-BFGS-B", options=options)
-    return jnp.asarray(found.x.reshape(X.shape))
+    optimum = minimize(negative, np.asarray(X).ravel(), jac=True, method="L-BFGS-B", options=options)
+    return jnp.asarray(optimum.x.reshape(X.shape))
 
 
 class MAPGPLVM(Baseline):
@@ -125,8 +128,8 @@ class MAPGPLVM(Baseline):
     init : {"pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where X starts: by default the principal components of the square roots of the counts, each with variance one.
     noise : float
-        Independent variance of each f_nj. The model has none; what is here makes C invertible, and decides how
-        far X moves.
+        Variance of independent noise in each f_nj (a nugget). The paper's model has none; it makes C invertible, and
+        decides how far X can move.
     max_iter : int
         Rounds.
     random_state : int, RandomState or None
@@ -147,7 +150,7 @@ class MAPGPLVM(Baseline):
     """
 
     _likelihood = likelihoods.Poisson()
-    _gaps = True
+    _takes_gaps = True
 
     def __init__(
         self,
@@ -182,7 +185,7 @@ class MAPGPLVM(Baseline):
                 if trace[-1] - trace[-2] < RISE * abs(trace[-1]):
                     self.convergence_ = "converged"
                     break
-            self.F_, found = np.array(F), np.array(X)
+            self.F_, embedding = np.array(F), np.array(X)
         self.log_joint_, self.n_iter_ = np.array(trace), len(trace) - 1
         if not np.isfinite(trace[-1]):
             raise linalg.NumericalError("the density is not finite; rescale the counts or check for extreme values")
@@ -190,4 +193,4 @@ class MAPGPLVM(Baseline):
             warnings.warn(
                 f"MAP-GPLVM was still rising after {max_iter} rounds: raise max_iter", ConvergenceWarning, stacklevel=3
             )
-        return found
+        return embedding

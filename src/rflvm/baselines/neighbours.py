@@ -1,4 +1,4 @@
-"""Methods that keep neighbourhoods: Isomap on the table as it is (paper, section 3.3), and what is most used today,
+"""Methods that preserve neighbourhoods: Isomap on the table as it is (paper, section 3.3), and the two most used today,
 t-SNE and UMAP, on the square roots of a table of counts (any other table as it is).
 """
 
@@ -14,12 +14,12 @@ from .base import Baseline, Placing, extra, is_counts
 
 
 class Isomap(Placing):
-    """Distances along the graph of the five nearest neighbours; a graph in pieces is joined at its closest points."""
+    """Distances along the graph of the five nearest neighbours; a disconnected one is joined at its closest points."""
 
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         neighbours = min(5, len(Y) - 1)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it would warn of the pieces
+            warnings.simplefilter("ignore")  # it would warn of a disconnected graph
             self._method = manifold.Isomap(n_neighbors=neighbours, n_components=self.n_components).fit(Y)
         return self._method.embedding_
 
@@ -33,11 +33,11 @@ class TSNE(Baseline):
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         perplexity = min(30.0, (len(Y) - 1) / 3)
         method = manifold.TSNE(self.n_components, perplexity=perplexity, init="pca", random_state=seed)
-        return method.fit_transform(_rooted(Y, is_counts(Y))).astype(float)
+        return method.fit_transform(_stabilised(Y, is_counts(Y))).astype(float)
 
 
 class UMAP(Placing):
-    """UMAP by umap-learn, with its defaults. The positions of new rows depend on which are placed together."""
+    """UMAP by umap-learn, with its defaults. The position of a new row depends on the rows it is placed with."""
 
     def _embed(self, Y: np.ndarray, observed: np.ndarray, seed: int) -> np.ndarray:
         umap: Any = extra("umap", "umap-learn")
@@ -45,12 +45,12 @@ class UMAP(Placing):
         # With a seed it runs on one core, and would say so.
         self._method = umap.UMAP(neighbours, self.n_components, random_state=seed, n_jobs=1)
         self._counts = is_counts(Y)
-        return np.asarray(self._method.fit_transform(_rooted(Y, self._counts)), float)
+        return np.asarray(self._method.fit_transform(_stabilised(Y, self._counts)), float)
 
     def _place(self, Y: np.ndarray) -> np.ndarray:
-        return np.asarray(self._method.transform(_rooted(Y, self._counts)), float)
+        return np.asarray(self._method.transform(_stabilised(Y, self._counts)), float)
 
 
-def _rooted(Y: np.ndarray, counts: bool) -> np.ndarray:
-    """Square roots of counts, whose noise they make even."""
+def _stabilised(Y: np.ndarray, counts: bool) -> np.ndarray:
+    """Square roots of counts, which stabilises the variance of Poisson noise; any other table as it is."""
     return np.sqrt(Y) if counts else Y

@@ -1,4 +1,4 @@
-"""Poisson cells with the log link, and the Gaussians that stand in for them near a mode."""
+"""Poisson cells with the log link, and Gaussian approximations of their likelihood around a mode."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 
 class Columns(NamedTuple):
-    """Cells, of a table or of one column, 0 where it is missing, and where it is observed, 1 or 0."""
+    """Cells of a table or of one column, 0 where missing, and an indicator of the observed ones, 1 or 0."""
 
     Y: Float[Array, "*C"]
     observed: Float[Array, "*C"]
@@ -29,6 +29,6 @@ def sites_at(F: Float[Array, "*C"], table: Columns) -> Sites:
 
 
 def first_sites(table: Columns) -> Sites:
-    """Gaussians to begin with: log(y + 1/2) seen with variance 1 / (y + 1/2)."""
+    """Gaussians to begin with: an observation log(y + 1/2) of f with variance 1 / (y + 1/2)."""
     W = table.observed * (table.Y + 0.5)
     return Sites(W * jnp.log(table.Y + 0.5), W)

@@ -1,10 +1,10 @@
-"""A square root of the RBF kernel matrix, exact to a tolerance: K = Phi Phi' with as few columns as that takes.
+"""A low-rank square root of the RBF kernel matrix, K = Phi Phi' to a tolerance, by pivoted Cholesky factorisation.
 
-The Cholesky factor of K with rows taken in the order of what is left of their variance, ended when no row has more
-than ``TOLERANCE`` of it left. That bounds the error of every entry of K. A smooth kernel takes few columns however many
-rows there are; a rough one takes all N, and is then factored whole. With the order held Phi is a smooth function of X:
+The pivot is the row with the largest residual variance, and the factorisation ends when that is below ``TOLERANCE``,
+which bounds the error of every entry of K. A smooth kernel has a low rank however many rows there are; a rough one
+takes all N pivots, and its factor is exact. With fixed pivots Phi is a smooth function of X:
 
-    Phi = K[:, p] L^{-T},  L L' = K[p, p],  p the rows that were taken
+    Phi = K[:, p] L^{-T},  L L' = K[p, p],  p the pivots
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from jaxtyping import Array, Float, Int
 from ..numerics import linalg
 
 TOLERANCE = 1e-5
-JITTER = 1e-9  # for rows of p that have come together since they were taken
-_STEP = 16  # numbers of columns are multiples of it, so that little is compiled anew
+JITTER = 1e-9  # for pivots that have moved together since they were chosen
+_STEP = 16  # the rank is a multiple of it, so that few shapes are compiled
 
 
 def pivots(X: Float[np.ndarray, "N D"]) -> Int[np.ndarray, " R"]:
-    """The rows p for positions X in lengthscales."""
+    """The pivots p for positions X in units of the lengthscale."""
     N = len(X)
-    left, taken = np.ones(N), np.zeros(N, int)
+    residual, chosen = np.ones(N), np.zeros(N, int)
     factor = np.zeros((N, N))
     for r in range(N):
-        if r % _STEP == 0 and left.max() < TOLERANCE:
-            return taken[:r]
-        row = taken[r] = int(np.argmax(left))
+        if r % _STEP == 0 and residual.max() < TOLERANCE:
+            return chosen[:r]
+        row = chosen[r] = int(np.argmax(residual))
         column = np.exp(-0.5 * ((X - X[row]) ** 2).sum(1)) - factor[:, :r] @ factor[row, :r]
-        factor[:, r] = column / np.sqrt(max(left[row], JITTER))
-        left = left - factor[:, r] ** 2
-        left[taken[: r + 1]] = -1
-    return taken
+        factor[:, r] = column / np.sqrt(max(residual[row], JITTER))
+        residual = residual - factor[:, r] ** 2
+        residual[chosen[: r + 1]] = -1
+    return chosen
 
 
 def root(X: Float[Array, "N D"], rows: Int[Array, " R"]) -> Float[Array, "N R"]:

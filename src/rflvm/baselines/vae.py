@@ -7,8 +7,8 @@ counts, or y of any other, centred by column and divided by one number so that i
 (the default, as the paper counts VAEs among the real-valued methods) has t as its data, with one noise variance for
 all cells, learned; a Poisson decoder has the counts, with f the logarithm of their means.
 
-A tenth of the rows, held out, tells when to stop: after ``_PATIENCE`` epochs without a better bound on them. They
-choose the epoch and nothing else, and are embedded like the others.
+Training stops early, by the bound on a tenth of the rows that are held out: after ``_PATIENCE`` epochs without a better
+one. The held-out rows choose the epoch and nothing else, and are embedded like the others.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class Weights(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the encoder sees and what the decoder is held to."""
+    """Inputs of the encoder and data of the decoder."""
 
     seen: Float[Array, "N J"]
     target: Float[Array, "N J"]
 
 
 def initial(key: Array, J: int, D: int, intercepts: Float[Array, " J"]) -> Weights:
-    """Weights with He's variances; the decoder begins at the intercepts."""
+    """Weights with He's variances; the decoder's output starts near the intercepts."""
 
     def layers(key, sizes):
         keys = jax.random.split(key, len(sizes) - 1)
@@ -88,7 +88,7 @@ def encode(weights: Weights, seen: Float[Array, "N J"]) -> tuple[Float[Array, "N
 
 
 def bound(key: Array, weights: Weights, rows: Rows, decoder: Decoder) -> Float[Array, ""]:
-    """The lower bound of log p(y) with one draw of each x, mean over rows, without constants."""
+    """The evidence lower bound (ELBO) of log p(y) with one draw of each x, mean over rows, without constants."""
     mean, log_variance = encode(weights, rows.seen)
     X = mean + jnp.exp(0.5 * log_variance) * jax.random.normal(key, mean.shape, mean.dtype)
     F = apply(weights.decoder, X)
@@ -142,8 +142,8 @@ class VAE(Placing):
     embedding_ : array (N, D)
         Means of q(x_n | y_n).
     bound_ : array
-        Lower bound of log p(y) per row held out, without constants, after each epoch; the weights are those of
-        the highest.
+        Evidence lower bound (ELBO) of log p(y) per held-out row, without constants, after each epoch; the weights are
+        those of the highest.
     n_iter_ : int
         Epochs.
     convergence_ : {"converged", "iteration limit"}

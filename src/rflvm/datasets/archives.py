@@ -32,7 +32,7 @@ def gunzip(content: bytes) -> bytes:
 
 
 def untar(content: bytes) -> dict[str, bytes]:
-    """Files of a ``.tar.gz`` by name. Links, devices and sparse files, whose size is only said, are refused."""
+    """Files of a ``.tar.gz`` by name. Links, devices and sparse files, whose size is only declared, are refused."""
     unpacked = gunzip(content)
     files = []
     with tarfile.open(fileobj=BytesIO(unpacked), mode="r:") as archive:

@@ -78,14 +78,14 @@ def _folder(data_home: str | os.PathLike | None) -> str | os.PathLike | None:
 
 def _check(path: Path, content: bytes | None, n_bytes: int, file: File) -> None:
     """Raise unless the content is that of the registry."""
-    found = "not computed" if content is None else hashlib.sha256(content).hexdigest()
-    if found == file.sha256:
+    sha256 = "not computed" if content is None else hashlib.sha256(content).hexdigest()
+    if sha256 == file.sha256:
         return
     if content is not None and file.inside is not None and archives.digest(path.name, content) == file.inside:
         return
     raise FileError(
         f"{path} is not the file that it should be: expected SHA-256 {file.sha256} ({file.n_bytes} bytes), found "
-        f"{found} ({n_bytes} bytes): replace it" + (f" by {file.url}" if file.url is not None else "")
+        f"{sha256} ({n_bytes} bytes): replace it" + (f" by {file.url}" if file.url is not None else "")
     )
 
 

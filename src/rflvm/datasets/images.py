@@ -189,7 +189,7 @@ def _generator(random_state: int | None) -> np.random.Generator | None:
 
 
 def _choose(among: np.ndarray, n: int, rng: np.random.Generator | None, option: str, what: str) -> np.ndarray:
-    """n of some rows at random, in ascending order; without a generator the first ones."""
+    """n of the given rows at random, in ascending order; without a generator the first ones."""
     n = check_integer(option, n, 1)
     if n > len(among):
         raise ValueError(f"{option} must be at most {len(among)}, the number of {what}, got {n}")
@@ -203,7 +203,7 @@ def _shrink(images: Num[np.ndarray, "N H W"], shape: tuple[int, int]) -> Float[n
 
 
 def _overlaps(old: int, new: int) -> Float[np.ndarray, "new old"]:
-    """Which share of each of the new pixels along a side is from which of the old ones."""
+    """Weight of each old pixel in each new one, along a side: the share of the new pixel that it covers."""
     edges, pixels = np.arange(new + 1) * old / new, np.arange(old)
     overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
     return np.clip(overlap, 0, None) * new / old

@@ -1,4 +1,4 @@
-"""Words counted: phrases of the 109th Congress, posts to newsgroups, text messages."""
+"""Word counts: phrases of the 109th Congress, posts to newsgroups, text messages."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def load_newsgroups(*, data_home: str | os.PathLike | None = None) -> Bunch:
     """
     posts = untar(read("newsgroups", "20news-bydate-3class.tar.gz", data_home))
     train_first = sorted(posts, key=lambda path: ("-test/" in path, path))
-    data, words, some = _count([posts[path].decode("utf-8") for path in train_first], min_df=0.1, max_df=0.9)
-    paths = np.array(train_first)[some]
+    data, words, has_words = _count([posts[path].decode("utf-8") for path in train_first], min_df=0.1, max_df=0.9)
+    paths = np.array(train_first)[has_words]
     names, target = np.unique([path.split("/")[1] for path in paths], return_inverse=True)
     return Bunch(
         data=data,
@@ -106,13 +106,13 @@ def load_spam(*, data_home: str | os.PathLike | None = None) -> Bunch:
     """
     text = read("spam", "SMSSpamCollection", data_home).decode("utf-8")
     messages = [line.split("\t", 1) for line in text.split("\n") if line]
-    data, words, some = _count([message for _, message in messages], min_df=0.01, max_df=1.0)
+    data, words, has_words = _count([message for _, message in messages], min_df=0.01, max_df=1.0)
     return Bunch(
         data=data,
-        target=np.array([label == "spam" for label, _ in messages], int)[some],
+        target=np.array([label == "spam" for label, _ in messages], int)[has_words],
         target_names=np.array(["ham", "spam"]),
         feature_names=words,
-        row_names=np.array([f"line {i + 1}" for i in np.flatnonzero(some)]),
+        row_names=np.array([f"line {i + 1}" for i in np.flatnonzero(has_words)]),
         DESCR=SOURCES["spam"].describe(
             """Words in text messages, some of them spam.
 
@@ -126,9 +126,9 @@ word is two or more letters, digits or underscores in a row, in lower case (Coun
 
 
 def _count(texts: list[str], min_df: float, max_df: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts (N, J) of the words in so many of the texts, the words, and which texts have any of them."""
+    """Counts (N, J) of the words within ``min_df`` and ``max_df``, the words, and which texts have any of them."""
     make: Any = CountVectorizer
     vectorizer = make(min_df=min_df, max_df=max_df)
     counts = vectorizer.fit_transform(texts).toarray().astype(float)
-    some = counts.sum(axis=1) > 0
-    return counts[some], vectorizer.get_feature_names_out().astype(str), some
+    has_words = counts.sum(axis=1) > 0
+    return counts[has_words], vectorizer.get_feature_names_out().astype(str), has_words

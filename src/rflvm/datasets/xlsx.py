@@ -14,7 +14,7 @@ def rows(content: bytes) -> list[dict[str, str]]:
     files = unzip(content)
     strings = ElementTree.fromstring(files["xl/sharedStrings.xml"]).iter(f"{_MAIN}si")
     shared = ["".join(part.text or "" for part in string.iter(f"{_MAIN}t")) for string in strings]
-    found = []
+    table = []
     for row in ElementTree.fromstring(files["xl/worksheets/sheet1.xml"]).iter(f"{_MAIN}row"):
         cells = {}
         for cell in row.iter(f"{_MAIN}c"):
@@ -22,5 +22,5 @@ def rows(content: bytes) -> list[dict[str, str]]:
             if text:
                 column = cell.attrib["r"].rstrip("0123456789")
                 cells[column] = shared[int(text)] if cell.get("t") == "s" else text
-        found.append(cells)
-    return found
+        table.append(cells)
+    return table

@@ -17,7 +17,7 @@ from .store import Result, Task
 
 QUICK_ROWS = 100
 N_TILES = 12  # along the longer side of the latent plane
-ROWS, TILES = "rows at their latent positions", "generated amid the rows of a square"
+ROWS, TILES = "rows at their latent positions", "generated at the mean row of each square"
 
 
 def _yale() -> Images:
@@ -48,25 +48,25 @@ def load(dataset: str, quick: bool) -> Images:
 def tiles(X: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """The squares of a grid over the plane that have rows: their centres, and the mean positions of their rows.
 
-    Images are generated amid rows and drawn at centres. Further off nobody knows the functions, and the mean of a count
-    is that of the few draws in which it is enormous.
+    Images are generated at the mean positions and drawn at the centres. Away from rows the data do not determine the
+    functions, and the posterior mean of a count is dominated by the few draws in which it is enormous.
     """
     low, high = X.min(axis=0), X.max(axis=0)
     side = (high - low).max() / n
     squares, of_row, sizes = np.unique(
         np.minimum((X - low) // side, n - 1), axis=0, return_inverse=True, return_counts=True
     )
-    amid = np.zeros_like(squares)
-    np.add.at(amid, of_row.ravel(), X)
-    return low + side * (squares + 0.5), amid / sizes[:, None]
+    sums = np.zeros_like(squares)
+    np.add.at(sums, of_row.ravel(), X)
+    return low + side * (squares + 0.5), sums / sizes[:, None]
 
 
 def fit(dataset: str, quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Positions of the rows, and what the model expects amid those of each square."""
+    """Positions of the rows, and the expected image at the mean position of those in each square."""
     model = methods.fitted("poisson-rflvm", load(dataset, quick).data, 2, 0)
     X = np.asarray(model.embedding_, float)
-    centres, amid = tiles(X, N_TILES)
-    return {"dataset": dataset}, {"X": X, "tiles": centres, "generated": np.asarray(model.inverse_transform(amid))}
+    centres, means = tiles(X, N_TILES)
+    return {"dataset": dataset}, {"X": X, "tiles": centres, "generated": np.asarray(model.inverse_transform(means))}
 
 
 def tasks(quick: bool) -> list[Task]:
@@ -79,11 +79,11 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    found = {result.values["dataset"]: result.arrays for result in results}
+    by_dataset = {result.values["dataset"]: result.arrays for result in results}
     with mpl.rc_context(drawing.STYLE):
         figure = Figure(figsize=(10, 10), layout="constrained")
         for ax, (dataset, kind, name) in zip(figure.subplots(2, 2).flat, PANELS, strict=True):
-            images, arrays = load(dataset, quick), found[dataset]
+            images, arrays = load(dataset, quick), by_dataset[dataset]
             data, points = (images.data, arrays["X"]) if kind == ROWS else (arrays["generated"], arrays["tiles"])
             pixels = np.clip(data, images.data.min(), images.data.max()).reshape(-1, *images.shape)
             paste(ax, points, pixels, 0.06 if kind == ROWS else 0.95 / N_TILES, "gray_r" if name == "MNIST" else "gray")

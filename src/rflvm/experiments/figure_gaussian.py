@@ -27,7 +27,7 @@ METHODS = {"gplvm": "GPLVM", "gaussian-rflvm": "RFLVM"}
 HELD_OUT = 0.2
 GPLVM_EVALUATIONS = 100  # with gaps each takes seconds
 COLUMN = 0  # of the table, whose function is drawn
-SHOWN = 100  # rows of the kernel matrices
+SHOWN = 100  # about as many rows of the kernel matrices are drawn
 
 
 def fit(method: str, M: int, run: int, shape: tuple[int, int]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -45,8 +45,8 @@ def fit(method: str, M: int, run: int, shape: tuple[int, int]) -> tuple[dict[str
         expected, F = model.impute(Y), mean_functions(model.draws_)
         X, W = np.asarray(model.draws_["X"], float), np.asarray(model.draws_["W"], float)
         values["mse_K"] = kernel_mse(rbf_kernel(truth.X, gamma=0.5), X, W)
-        some = np.argsort(truth.t)[:: max(1, len(truth.t) // SHOWN)]
-        arrays["K"] = kernel_matrix(model.embedding_[some], W[0, 0])
+        shown = np.argsort(truth.t)[:: max(1, len(truth.t) // SHOWN)]
+        arrays["K"] = kernel_matrix(model.embedding_[shown], W[0, 0])
     X = np.asarray(model.embedding_)
     values |= {"R2": r2_affine(truth.X, X), "mse_Y": mse(truth.data, expected, hidden)}
     return values, {"X": X, "F": F[:, COLUMN], **arrays}
@@ -100,8 +100,8 @@ def draw(results: Sequence[Result], folder: Path, quick: bool) -> list[Path]:
         below.set(xlabel="M", ylabel="held-out error of Y", xscale="log", xticks=sizes, xticklabels=sizes)
         below.minorticks_off()
         below.legend(fontsize=7)
-        some = order[:: max(1, len(order) // SHOWN)]
-        matrices = {"true": rbf_kernel(truth.X[some], gamma=0.5)}
+        shown = order[:: max(1, len(order) // SHOWN)]
+        matrices = {"true": rbf_kernel(truth.X[shown], gamma=0.5)}
         matrices |= {f"M = {M}": first["gaussian-rflvm", M].arrays["K"] for M in sizes}
         axes = right.subplots(-(-len(matrices) // 2), 2, squeeze=False).ravel()
         for ax, (title, K) in zip(axes, matrices.items(), strict=False):

@@ -22,16 +22,16 @@ ARMS, BARS = drawing.COLOURS[:3], drawing.COLOURS[3:]  # colours that mean a pla
 
 
 def load(quick: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Counts, positions and regions; for a quick look every so many bins."""
+    """Counts, positions and regions; for a quick look every k-th bin, at least ``QUICK_ROWS`` of them."""
     table = load_hippocampus()
-    some = slice(None, None, len(table.data) // QUICK_ROWS if quick else 1)
-    data, positions, regions = table.data[some], table.positions[some], table.target[some]
+    thinned = slice(None, None, len(table.data) // QUICK_ROWS if quick else 1)
+    data, positions, regions = table.data[thinned], table.positions[thinned], table.target[thinned]
     active = data.sum(axis=1) > 0
     return data[active], positions[active], regions[active]
 
 
 def fit(method: str, runs: Sequence[int], quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """One fit for some runs, each with folds of its own."""
+    """One fit that serves one or more runs, each with folds of its own."""
     Y, positions, regions = load(quick)
     if method.startswith("rflvm-"):
         settings = methods.ENGINES[method.removeprefix("rflvm-")]

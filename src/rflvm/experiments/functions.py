@@ -1,4 +1,4 @@
-"""The functions that a fit found: f_j at the fitted rows, without the offset."""
+"""The fitted functions: f_j at the fitted rows, without the offset."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ LABELS = {
     "umap": "UMAP",
     "tsne": "t-SNE",
 }
-SEEDLESS = ("pca", "nmf", "isomap", "dla-gplvm")  # at most a singular value decomposition is random
+SEEDLESS = ("pca", "nmf", "isomap", "dla-gplvm")  # deterministic up to a randomised singular value decomposition
 RFLVMS = tuple(name for name in LABELS if "-rflvm" in name)
 ENGINES: dict[str, dict[str, Any]] = {
     "map": {"inference": "map", "kernel": "rbf"},
@@ -56,9 +56,9 @@ def make(name: str, n_components: int, seed: int, **settings: Any) -> Any:
 
 
 def fitted(name: str, Y: np.ndarray, n_components: int, seed: int, **settings: Any) -> Any:
-    """A method, fitted. How far a fit has converged is not told: all that counts here is what it found.
+    """A fitted method. Convergence warnings are not shown: the experiments measure the result, whatever it is.
 
-    A fit that keeps what it has when it is interrupted is not one: the interrupt is raised.
+    A fit that was interrupted and kept its unfinished result does not count: the interrupt is raised.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

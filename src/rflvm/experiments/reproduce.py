@@ -26,7 +26,7 @@ def reproduce(
     experiment: str,
     folder: Path,
     quick: bool = False,
-    tell: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[Step], None] = lambda step: None,
     jobs: int = 1,
 ) -> list[Path]:
     """Do what is not yet done of an experiment, and write its files; returns their paths.
@@ -38,23 +38,23 @@ def reproduce(
     folder : Path
         Where to; results of single fits are kept below it, and found there by the next call.
     quick : bool
-        Small tables and one run: whether everything works, not what it gives.
-    tell : callable
-        Given a ``Step`` before each fit.
+        Small tables and one run: to check that everything runs, not for results.
+    on_step : callable
+        Called with a ``Step`` before each fit.
     jobs : int
         How many fits at a time, each in a process with its share of the cores.
     """
     settings = {"quick": quick, "rflvm": version("rflvm")}
     module = FIGURES.get(experiment, table)
-    results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, tell, jobs)
+    results = store.run(module.tasks(quick), folder / "fits" / experiment, settings, on_step, jobs)
     numbers = folder / f"{experiment}.json"
     if module is table:
         cells = table.summarise(results)
         page = folder / "table.md"
         npz.write_text(page, f"{table.markdown(cells)}\n{table.comparison(cells)}")
         seconds = round(sum(result.values["seconds"] for result in results))
-        found = {"seconds_of_all_fits": seconds, "cells": [cell._asdict() for cell in cells]}
-        npz.write_text(numbers, json.dumps({**settings, **found}, indent=1) + "\n")
+        results_of_table = {"seconds_of_all_fits": seconds, "cells": [cell._asdict() for cell in cells]}
+        npz.write_text(numbers, json.dumps({**settings, **results_of_table}, indent=1) + "\n")
         return [page, numbers]
     npz.write_text(numbers, json.dumps({**settings, "fits": [result.numbers for result in results]}, indent=1) + "\n")
     return [*module.draw(results, folder, quick), numbers]

@@ -1,4 +1,4 @@
-"""Results on disk, one file per piece of work: what is done is not done again, whatever interrupted the rest."""
+"""Results on disk, one file per task: tasks that are done are not run again after an interruption."""
 
 from __future__ import annotations
 
@@ -18,14 +18,11 @@ KIND = "experiment"
 
 
 class Task(NamedTuple):
-    """A piece of work: its name, unique within an experiment, what it is like, and what it does.
+    """One fit of an experiment, and what is measured of it."""
 
-    ``run`` gives numbers and texts, and arrays. Tasks that are alike take about as long as each other.
-    """
-
-    name: str
-    alike: str
-    run: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]
+    name: str  # unique within an experiment
+    group: str  # tasks of a group take about as long as each other
+    run: Callable[[], tuple[dict[str, Any], dict[str, np.ndarray]]]  # gives numbers and texts, and arrays
 
 
 class Result(NamedTuple):
@@ -36,7 +33,7 @@ class Result(NamedTuple):
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The values without what the file says of itself."""
+        """The values without the fields that only the file needs."""
         return {key: value for key, value in self.values.items() if key not in ("kind", "settings")}
 
 
@@ -64,10 +61,10 @@ def run(
     tasks: Sequence[Task],
     folder: Path,
     settings: dict[str, Any],
-    tell: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[Step], None] = lambda step: None,
     jobs: int = 1,
 ) -> list[Result]:
-    """All results, of tasks done earlier and now; the first task of each kind runs first, so that times are known soon.
+    """All results, of tasks done earlier and now; the first task of each group runs first: times are then known soon.
 
     Parameters
     ----------
@@ -77,33 +74,33 @@ def run(
         Where their files are.
     settings : dict
         What the results depend on; a file with others is not reused.
-    tell : callable
-        Given a ``Step`` before each task and after the last.
+    on_step : callable
+        Called with a ``Step`` before each task and after the last.
     jobs : int
         How many tasks at a time.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[str, Result] = {}
+    done: dict[str, Result] = {}
     for task in tasks:
         result = read(folder, task)
         if result is not None and result.values.get("settings") == settings:
-            found[task.name] = result
+            done[task.name] = result
 
-    begun = itertools.count(len(found))
+    begun = itertools.count(len(done))
 
     def step(name: str) -> Step:
-        left = seconds_left(tasks, {name: result.values["seconds"] for name, result in found.items()})
+        left = seconds_left(tasks, {name: result.values["seconds"] for name, result in done.items()})
         return Step(next(begun), len(tasks), name, left and left / jobs)
 
     calls = {
         task.name: functools.partial(do, task, folder, settings)
-        for task in _first_of_each_kind_first(tasks)
-        if task.name not in found
+        for task in _first_of_each_group_first(tasks)
+        if task.name not in done
     }
-    for name, result in workers.run(calls, jobs, lambda name: tell(step(name))):
-        found[name] = result
-    tell(step(""))
-    return [found[task.name] for task in tasks]
+    for name, result in workers.run(calls, jobs, lambda name: on_step(step(name))):
+        done[name] = result
+    on_step(step(""))
+    return [done[task.name] for task in tasks]
 
 
 def do(task: Task, folder: Path, settings: dict[str, Any]) -> Result:
@@ -116,19 +113,19 @@ def do(task: Task, folder: Path, settings: dict[str, Any]) -> Result:
 
 
 def seconds_left(tasks: Iterable[Task], seconds: dict[str, float]) -> float | None:
-    """Time of the tasks that are not done: that of those alike, or else the mean."""
+    """Estimated time of the tasks that are not done: the mean over their group, or else over all that are done."""
     if not seconds:
         return None
     known: dict[str, list[float]] = {}
     tasks = list(tasks)
     for task in tasks:
         if task.name in seconds:
-            known.setdefault(task.alike, []).append(seconds[task.name])
+            known.setdefault(task.group, []).append(seconds[task.name])
     mean = float(np.mean(list(seconds.values())))
-    return sum(float(np.mean(known.get(task.alike, [mean]))) for task in tasks if task.name not in seconds)
+    return sum(float(np.mean(known.get(task.group, [mean]))) for task in tasks if task.name not in seconds)
 
 
-def _first_of_each_kind_first(tasks: Sequence[Task]) -> list[Task]:
+def _first_of_each_group_first(tasks: Sequence[Task]) -> list[Task]:
     seen: set[str] = set()
-    first = [task for task in tasks if not (task.alike in seen or seen.add(task.alike))]
+    first = [task for task in tasks if not (task.group in seen or seen.add(task.group))]
     return [*first, *(task for task in tasks if task not in first)]

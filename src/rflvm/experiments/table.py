@@ -42,7 +42,7 @@ TITLES = {
     "spam": "Spam",
     "yale": "Yale",
 }
-DRAWN = ("cifar10", "mnist")  # a run has images of its own
+DRAWN = ("cifar10", "mnist")  # every run draws images of its own
 QUICK_ROWS, QUICK_COLUMNS = 200, 100
 
 Row = dict[str, tuple[float, float]]  # of a data set: mean and standard error of each method
@@ -73,12 +73,12 @@ def cut(table: Bunch, run: int) -> tuple[np.ndarray, np.ndarray]:
     rows = np.sort(np.random.default_rng(run).permutation(len(table.data))[:QUICK_ROWS])
     data = table.data[rows]
     columns = np.sort(np.argsort(-data.sum(axis=0), kind="stable")[:QUICK_COLUMNS])
-    some = data[:, columns].sum(axis=1) > 0
-    return data[some][:, columns], table.target[rows][some]
+    nonzero = data[:, columns].sum(axis=1) > 0
+    return data[nonzero][:, columns], table.target[rows][nonzero]
 
 
 def fit(dataset: str, method: str, runs: Sequence[int], quick: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """One fit for some runs: the accuracy of each, and the positions."""
+    """One fit that serves one or more runs: the accuracy of each, and the positions."""
     table = DATASETS[dataset](runs[0])
     Y, labels = cut(table, runs[0]) if quick else (table.data, table.target)
     settings = (methods.QUICK if quick else methods.SETTINGS).get(method, {})
@@ -146,9 +146,9 @@ def comparison(cells: Sequence[Cell]) -> str:
         ours = {cell.method: cell.mean for cell in cells if cell.dataset == dataset}
         theirs = {name: mean for name, (mean, _) in paper.ACCURACY[dataset].items()}
         rflvms = {name: mean for name, mean in ours.items() if name in methods.RFLVMS}
-        found = [_best(rflvms), _best(theirs), *((ours.get(name, 0.0), "") for name in single)]
-        highest = max(mean for mean, _ in found)
-        texts = [f"**{mean:.3f}**{of}" if mean == highest else f"{mean:.3f}{of}" if mean else "" for mean, of in found]
+        means = [_best(rflvms), _best(theirs), *((ours.get(name, 0.0), "") for name in single)]
+        highest = max(mean for mean, _ in means)
+        texts = [f"**{mean:.3f}**{of}" if mean == highest else f"{mean:.3f}{of}" if mean else "" for mean, of in means]
         lines.append(f"| {TITLES[dataset]} | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
 

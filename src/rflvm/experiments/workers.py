@@ -13,15 +13,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 
-def run(calls: dict[str, Callable[[], Any]], jobs: int, starting: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
-    """Names and results of calls, as they end; ``starting`` is told the name of each before.
+def run(calls: dict[str, Callable[[], Any]], jobs: int, on_start: Callable[[str], None]) -> Iterator[tuple[str, Any]]:
+    """Names and results of calls, as they end; ``on_start`` is called with the name of each before it.
 
     With one job they run here, one after the other. With more, calls and results must be picklable, and an error of one
     of them is raised once those that are running have ended.
     """
     if jobs == 1:
         for name, call in calls.items():
-            starting(name)
+            on_start(name)
             yield name, call()
         return
     waiting = iter(calls.items())
@@ -30,12 +30,12 @@ def run(calls: dict[str, Callable[[], Any]], jobs: int, starting: Callable[[str]
 
         def start(worker: ProcessPoolExecutor) -> None:
             for name, call in waiting:
-                starting(name)
+                on_start(name)
                 running[worker.submit(call)] = name, worker
                 return
 
         for cores in shares(jobs):
-            with confined(cores):  # a process begins with its first call, and is where its parent was
+            with confined(cores):  # a process starts at its first call, and inherits the cores of its parent
                 context = multiprocessing.get_context("spawn")
                 start(stack.enter_context(ProcessPoolExecutor(1, mp_context=context)))
         while running:
@@ -46,14 +46,14 @@ def run(calls: dict[str, Callable[[], Any]], jobs: int, starting: Callable[[str]
 
 
 def shares(jobs: int) -> list[set[int]]:
-    """The cores of this process dealt out; all of them to each where there are too few."""
+    """The cores of this process divided among the jobs; all of them for each job where there are too few."""
     cores = sorted(_cores())
     return [set(cores[i::jobs] if jobs <= len(cores) else cores) for i in range(jobs)]
 
 
 @contextmanager
 def confined(cores: set[int]) -> Iterator[None]:
-    """Run on these cores only, and what is started meanwhile for good; without effect where the system has no say."""
+    """Run on these cores only; processes started within keep them. No effect on systems without CPU affinity."""
     before = _cores()
     if before:
         os.sched_setaffinity(0, cores)

@@ -13,7 +13,7 @@ SIZE = (5.6, 4.2)
 
 
 def fit_of(model: RFLVM) -> Fitted:
-    """What a fitted model has to say; an error for one that is not fitted."""
+    """The fit of a model; an error for a model that is not fitted."""
     check_is_fitted(model)
     return model.fitted_
 

@@ -1,4 +1,4 @@
-"""Columns and cells: what a column does over the latent space, and what was predicted against what was observed."""
+"""Columns and cells: a column as a function of the latent position, and observed against predicted cells."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def tuning(
     n_grid: int = 60,
     ax: Any = None,
 ) -> Any:
-    """What a column does over the latent space: E[y_j | x], or f_j(x), with the rows on it.
+    """A column as a function of the latent position: E[y_j | x], or f_j(x), with the rows on it.
 
     Two dimensions are drawn as filled contours (with more, the plane of two of them, the others at 0), one as a curve
-    with its 90 % band over draws. Colours span what the function does at the rows; far from them it is unknown. On the
-    scale of the mean the rows have the colour, or height, of what was observed.
+    with its 90 % band over draws. Colours span the range of the function at the rows; far from them it is a guess. On
+    the scale of the mean each row has the colour, or height, of its observed value.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _short(name: str) -> str:
 
 
 def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_state: int = 0, ax: Any = None) -> Any:
-    """Observed cells against what the model predicts for them, with intervals.
+    """Observed cells against their predictive means, with predictive intervals.
 
     Each cell is predicted given all observed cells of its row, itself included: this shows whether the family and its
     noise fit the table, not how well gaps would be filled. Counts are on a square-root scale.

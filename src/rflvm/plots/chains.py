@@ -1,4 +1,4 @@
-"""Chains side by side: the log joint density as it went, and whether every chain visits all ranks of it."""
+"""Chains side by side: trace and rank plots of the log joint density."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .colours import COLOURS, MISSING
 def trace(model: RFLVM, *, ax: Any = None) -> Any:
     """The log joint density of each chain after burn-in.
 
-    Chains that lie on one level and forget quickly are what is wanted; levels that differ are different arrangements
-    of the rows.
+    Chains should lie on one level and have a short autocorrelation; different levels are different modes, that is,
+    arrangements of the rows.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def trace(model: RFLVM, *, ax: Any = None) -> Any:
 
 
 def ranks(model: RFLVM, *, n_bins: int = 20, ax: Any = None) -> Any:
-    """How often each chain has each rank of the log joint density among the draws of all chains.
+    """Rank plot: how often each chain has each rank of the log joint density among the draws of all chains.
 
-    Chains that sample the same distribution are level, up to noise (Vehtari et al. 2021).
+    The histograms of chains that sample the same distribution are flat, up to noise (Vehtari et al. 2021).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """A column of classes or numbers, read as colours that people with any colour vision can tell apart.
 
-Six colours of Okabe & Ito, those that show on white and on black, times four markers: 24 classes.
+Six colours of Okabe & Ito that show on white and on black, each with four markers: 24 classes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9")
 MARKERS = ("o", "^", "s", "D")
 MISSING = "#8A8A8A"
 MOST_CLASSES = len(COLOURS) * len(MARKERS)
-FEW = 20  # whole numbers with at most so many different values are classes
+FEW = 20  # a column of whole numbers with at most this many different values is one of classes
 
 
 class Colouring(NamedTuple):
@@ -37,14 +37,14 @@ def read_colours(values: Any, N: int) -> Colouring:
         return Colouring(np.where(np.isfinite(column), column, np.nan).astype(float), None)
     missing = np.array([value is None or value != value for value in column.tolist()], bool)
     names = np.array([str(value) for value in column.tolist()], object)
-    found = sorted(set(names[~missing].tolist()), key=_by_number)
-    if len(found) > MOST_CLASSES:
-        common = sorted(found, key=lambda name: (-np.sum(names[~missing] == name), name))[: MOST_CLASSES - 1]
-        others = f"{len(found) - len(common)} others"
+    classes = sorted(set(names[~missing].tolist()), key=_by_number)
+    if len(classes) > MOST_CLASSES:
+        common = sorted(classes, key=lambda name: (-np.sum(names[~missing] == name), name))[: MOST_CLASSES - 1]
+        others = f"{len(classes) - len(common)} others"
         names = np.array([name if name in common else others for name in names], object)
-        found = [*sorted(common, key=_by_number), others]
-    code = {name: k for k, name in enumerate(found)}
-    return Colouring(np.array([-1 if m else code[n] for n, m in zip(names, missing, strict=True)], int), found)
+        classes = [*sorted(common, key=_by_number), others]
+    code = {name: k for k, name in enumerate(classes)}
+    return Colouring(np.array([-1 if m else code[n] for n, m in zip(names, missing, strict=True)], int), classes)
 
 
 def _by_number(name: str) -> list[Any]:

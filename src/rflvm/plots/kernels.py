@@ -18,7 +18,7 @@ N_DIRECTIONS, N_LAGS, MOST_DRAWS = 64, 101, 200
 
 
 def kernel(model: RFLVM, *, max_lag: float = 3.0, ax: Any = None) -> Any:
-    """The kernel against the distance of two positions, averaged over directions, with its 90 % band over draws.
+    """The kernel against the distance between two positions, averaged over directions, with its 90 % band over draws.
 
     Positions have unit prior variance. With ``inference="map"`` there is one W and no band.
 

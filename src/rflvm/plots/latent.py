@@ -35,8 +35,8 @@ def latent(
     model : RFLVM
         Fitted.
     colour : array (N,), optional
-        Classes (text, yes/no, or whole numbers with at most 20 different values) or numbers (all others; pass floats
-        or text to have it otherwise). NaN and None are grey crosses.
+        Classes (text, yes/no, or whole numbers with at most 20 different values) or numbers (all others). Floats are
+        always numbers and text always classes. NaN and None are grey crosses.
     label : str, optional
         What the colours are, for the legend or colour bar.
     dimensions : (int, int)
@@ -88,7 +88,7 @@ def latent(
 
 
 def spread(N: int) -> Float[np.ndarray, " N"]:
-    """Heights for the rows of a strip: evenly spread, in no order."""
+    """Heights for the rows of a strip: a low-discrepancy sequence, multiples of the golden ratio modulo 1."""
     return (0.5 + np.arange(N) * 0.6180339887498949) % 1
 
 
@@ -229,7 +229,7 @@ def paste(
     cmap: Any = "gray",
     seed: int = 0,
 ) -> None:
-    """Images centred at points, without those that would overlap one before them; the axes end around them."""
+    """Images centred at points, without those that would overlap one before them; the axes are limited to them."""
     height, width = pixels.shape[1:]
     side = size * np.ptp(points, axis=0).max() / max(height, width)
     extent = side * np.array([width, height])

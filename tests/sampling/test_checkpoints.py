@@ -140,7 +140,7 @@ def test_an_interrupt_while_writing_loses_nothing(tmp_path, whole, monkeypatch, 
 def test_a_longer_run_continues_a_shorter_one(folder):
     longer: dict[str, Any] = RUN | {"n_samples": 9}
     assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **longer), rflvm.sample(Y, "poisson", **longer))
-    with pytest.raises(ValueError, match=r"has 7 sweeps after burn-in or more already, n_samples asks for 6: raise"):
+    with pytest.raises(ValueError, match=r"already has 7 or more sweeps after burn-in, n_samples asks for 6: raise"):
         rflvm.sample(Y, "poisson", checkpoint=folder, **RUN)
 
 

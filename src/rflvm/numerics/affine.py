@@ -16,7 +16,7 @@ def r2_affine(X: np.ndarray, estimate: np.ndarray) -> float:
 
     Examples
     --------
-    A picture that is turned and stretched is as good as the truth:
+    It does not change under affine maps of the estimate:
 
     >>> import numpy as np
     >>> from rflvm.metrics import r2_affine

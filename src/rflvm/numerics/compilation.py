@@ -87,7 +87,7 @@ class _Queue:
 
     Attributes
     ----------
-    left : Any
+    abandoned : Any
         Result of a program whose caller was interrupted (Ctrl-C). XLA cannot stop it, so it may still run: the next
         program waits for it, the interrupted caller does not.
     """
@@ -98,20 +98,20 @@ class _Queue:
     def renew(self) -> None:
         """Begin anew, as after a fork: the thread that held the lock may not be there to release it."""
         self.lock = threading.RLock()
-        self.left: Any = None
+        self.abandoned: Any = None
 
     def run(self, program: Callable[[], Any]) -> Any:
         """The result of a program, when it is ready."""
         with self.lock:
-            if self.left is not None:
+            if self.abandoned is not None:
                 with suppress(RuntimeError):  # nobody waits for its result any more
-                    jax.block_until_ready(self.left)
-                self.left = None
+                    jax.block_until_ready(self.abandoned)
+                self.abandoned = None
             result = program()
             try:
                 return jax.block_until_ready(result)
             except KeyboardInterrupt:
-                self.left = result
+                self.abandoned = result
                 raise
 
 

@@ -59,7 +59,7 @@ def trace_slopes(
     """Derivatives of sum_j tr(inverse_j Phi' diag(weights_j) Phi) in Phi and in the weights.
 
     ``inverse`` is symmetric. The second is the leverage phi_n' inverse_j phi_n. Both need inverse_j phi_n, which is
-    one product for ``_ROWS_AT_ONCE`` rows, small enough to stay near.
+    one product for ``_ROWS_AT_ONCE`` rows, small enough to stay in cache.
     """
     J, M, _ = inverse.shape
     flat = inverse.reshape(J * M, M)
@@ -179,9 +179,9 @@ def normal_from_precision(
 
 
 class _OneBlasThread:
-    """Sets the limit for the first of the threads that ask for it, and the old numbers when the last has left.
+    """Sets the limit when the first thread enters, and restores the old number of BLAS threads when the last leaves.
 
-    The limit is the whole process's: each thread by itself would take the other's limit for the old number.
+    The limit holds for the whole process: a thread by itself would take another's limit for the old number.
     """
 
     def __init__(self) -> None:

@@ -262,7 +262,7 @@ def _gamma_parameters(
 
 
 def _uniform(words: UInt32[Array, "..."], dtype: jnp.dtype) -> Float[Array, "..."]:
-    """Uniforms in (0, 1), never 0 or 1; 32 random bits are enough for any distance that could be seen."""
+    """Uniforms in (0, 1), never 0 or 1; 32 random bits are finer than any sample could detect."""
     return (words.astype(dtype) + 0.5) * (2.0**-32 * (1 - 2.0**-24))
 
 

@@ -1,7 +1,7 @@
-"""Fixed frequencies for an RBF kernel: H points whose kernel is as near as can be to its limit.
+"""Fixed frequencies for an RBF kernel: H quadrature points whose kernel has the least mean squared error.
 
 The kernel of W is k(lag) = mean_h cos(w_h'lag). For independent draws from N(0, I) its error falls as 1/sqrt(H)
-and is about 0.1 for H = 50 in two dimensions, and X would bend to make up for it. Here the points minimise
+and is about 0.1 for H = 50 in two dimensions, and X would be distorted to compensate for it. Here the points minimise
 
     E[(k(lag) - exp(-|lag|^2 / 2))^2]    over lag ~ N(0, s^2 I), s = 3
 

@@ -1,8 +1,9 @@
 """A folder that a run is written to as it goes, from which the same call takes it up again, bit for bit.
 
-``header.npz`` says which run it is. ``start.npz`` holds the chains at the start and, replaced from time to time, in
-burn-in, to the end of it. From then on every ``segment-*.npz`` adds the draws kept since the one before and the chains
-as they were at its end. Randomness depends on the seed and the number of a sweep alone, so nothing else is needed.
+``header.npz`` says which run it is. ``start.npz`` holds the chains as they start; during burn-in it is replaced from
+time to time, and last at its end. From then on every ``segment-*.npz`` adds the draws kept since the one before and the
+chains as they were at its end. Randomness depends on the seed and the number of a sweep alone, so nothing else is
+needed.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from ..model.joint import Model
 from ..numerics.errors import InputError
 
 SECONDS = 10.0  # between two writes, at least
-VERSION = 2  # of what a folder holds; 0.1 of rflvm wrote 1, without saying so
+VERSION = 2  # of the format of a folder; rflvm 0.1 wrote version 1, which has no version number
 
 
-Chains = list[Any]  # of ``gibbs.Chain``
+Chains = list[Any]  # of ``chain.Chain``
 
 
 def settings(table: Table, model: Model, run: Run, init: str | np.ndarray, n_chains: int, dtype: str) -> dict[str, Any]:
-    """What makes a run the run it is, as JSON, with arrays as digests."""
+    """All that the draws of a run depend on, as JSON, with arrays as digests."""
     values = {
         "likelihood": model.likelihood.identity(table.Y, table.observed),
         "mask": table.observed,  # named before Y, whose hidden cells are set to zero
@@ -96,9 +97,10 @@ class Checkpoint:
             self.beta_thin = header["beta_thin"]
 
     def read(self, recorder: Recorder, run: Run, n_sweeps: int, like: Chains) -> tuple[Run, Chains] | None:
-        """Fill the recorder with the draws in the folder: the run and its chains as they were last, if they were.
+        """Fill the recorder with the draws in the folder, and return the run and its chains as last written.
 
-        ``like`` are chains of the shapes and dtypes to expect, ``n_sweeps`` the length that the run is to have.
+        None if nothing was written. ``like`` are chains of the shapes and dtypes to expect, ``n_sweeps`` the length
+        that the run is to have.
         """
         if self.beta_thin is None:
             header = {
@@ -125,10 +127,10 @@ class Checkpoint:
             kept, run = run.n_kept, run._replace(n_sweeps=header["n_sweeps"])
             if run.n_sweeps > n_sweeps:
                 raise InputError(
-                    "{folder} has {there} sweeps after burn-in or more already, {n_samples} asks for {asked}: raise "
+                    "{folder} already has {written} or more sweeps after burn-in, {n_samples} asks for {asked}: raise "
                     "{n_samples} or {other_out:use another folder}",
                     folder=str(self.folder),
-                    there=run.n_sampled,
+                    written=run.n_sampled,
                     asked=n_sweeps - run.n_burnin,
                 )
             recorder.fill(kept, {name[6:]: array for name, array in arrays.items() if name[:6] == "draws."})

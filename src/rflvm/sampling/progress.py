@@ -1,4 +1,4 @@
-"""How a run tells of its progress: not at all, by a bar, or to the user's function."""
+"""How a run reports its progress: not at all, by a bar, or to the user's function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .chain import Chain
 
 
 class Progress(NamedTuple):
-    """What a progress callback is told."""
+    """What a progress callback is called with."""
 
     sweep: int
     n_sweeps: int
@@ -31,7 +31,9 @@ def acceptance_rates(info: list[dict[str, Any]]) -> dict[str, float]:
     return {name: float(np.mean([np.mean(chain[name].acceptance) for chain in info])) for name in names}
 
 
-Report = Callable[[Run, list[Chain], Callable[[], float]], None]  # of the run, and the log joint density there
+Report = Callable[
+    [Run, list[Chain], Callable[[], float]], None
+]  # called with the run, its chains, and a function that gives the log joint density
 Reporter = Callable[[Run, int], AbstractContextManager[Report]]
 
 
@@ -44,7 +46,7 @@ def _acceptance(run: Run, chains: list[Chain]) -> dict[str, float]:
 
 
 def reporter(progress: bool | Callable[[Progress], None]) -> Reporter:
-    """How the run tells of its progress: not at all, by a bar, or to the user's function."""
+    """How the run reports its progress: not at all, by a bar, or to the user's function."""
 
     @contextmanager
     def silent(run, n_sweeps):

@@ -217,7 +217,7 @@ def continue_sampling(
 
 
 def _digest(table: checks.Table) -> str:
-    """What tells tables apart."""
+    """A digest of all parts of a table, by which a run recognises it."""
     return "".join("-" if part is None else npz.digest(part) for part in table)
 
 
@@ -226,7 +226,7 @@ def _starter(
 ) -> Callable[[Array], State]:
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
-        with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where need be
+        with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where it is needed
             single = linalg.cast(data, jnp.float32)
             search, used, name = find_maximum(
                 single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
@@ -245,7 +245,7 @@ def _starter(
 
 
 def _keys(run: Run, n_chains: int) -> list[Array]:
-    """One key per chain: the first of what is folded into it makes the start, the others the sweeps."""
+    """One key per chain; with 0 folded in it makes the start, with t + 1 sweep number t."""
     return [jax.random.fold_in(jax.random.key(run.seed), c) for c in range(n_chains)]
 
 

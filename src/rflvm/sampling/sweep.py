@@ -22,14 +22,14 @@ from .blocks.tuning import initial as initial_tuning
 
 
 class Moves(NamedTuple):
-    """Which version of the blocks that have several: the default, the paper's, or none at all."""
+    """Which update of the blocks that have several: the default, the paper's, or none at all."""
 
     latents: Literal["sample", "map"] = "sample"
     frequencies: Literal["hmc", "prior", "fixed"] = "hmc"
     coefficients: Literal["hmc", "polya-gamma"] = "hmc"
 
     def blocks(self) -> dict[str, Callable]:
-        """The steps of a sweep, in order; with fixed frequencies those alone that leave W and its mixture."""
+        """The steps of a sweep, in order; with fixed frequencies only those that do not change W and its mixture."""
         spectral = {
             "z": z.step,
             "components": components.step,

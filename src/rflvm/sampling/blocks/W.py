@@ -7,7 +7,7 @@ a Gaussian surrogate of its posterior, N(m_j(W), P(W)^{-1}) with
 
 where the curvature s and the fitted table t are fixed after burn-in. In the coordinates
 u_j = L'(beta_j - m_j) the posterior of u hardly depends on W, so W moves alone by HMC with u
-held, nearly as if beta were integrated out, and beta = m(W) + L(W)^{-T} u follows. The change of
+fixed, nearly as if beta were integrated out, and beta = m(W) + L(W)^{-T} u follows. The change of
 variables is exact, with Jacobian |L|^{-J}: a poor surrogate costs speed, not correctness. With the
 conjugate Gaussian, beta and sigma^2 really are integrated out.
 """
@@ -47,10 +47,10 @@ def log_prior(W: Float[Array, "H D"], state: State) -> Float[Array, ""]:
 
 def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
     """One HMC trajectory in W, beta following it or integrated out."""
-    one = jnp.ones((), state.W.dtype)
+    unit_mass = jnp.ones((), state.W.dtype)
     if is_marginal(model):
         target = lambda W: log_evidence(features(state.X, W), data, model).sum() + log_prior(W, state)  # noqa: E731
-        W, info = hmc.step(key, state.W, target, tuning.W_step, N_LEAPFROG, one)
+        W, info = hmc.step(key, state.W, target, tuning.W_step, N_LEAPFROG, unit_mass)
         return state._replace(W=W), Info(*info, regression(features(state.X, W), data, model).jitter)
 
     scale = model.likelihood.coefficient_scale(state.theta)
@@ -77,13 +77,13 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
         log_beta = log_prior_beta(beta, state.theta, model).sum()
         return sum_observed(cells, data.mask) + log_beta + log_jacobian + log_prior(W, state)
 
-    W, info = hmc.step(key, state.W, log_density, tuning.W_step, N_LEAPFROG, one)
+    W, info = hmc.step(key, state.W, log_density, tuning.W_step, N_LEAPFROG, unit_mass)
     _, jitter, inverse, _, centre = surrogate(W)
     return state._replace(W=W, beta=inverse.T @ (centre + u)), Info(*info, jitter)
 
 
 def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
-    """The paper's Eq. 10: propose each w_h from N(mu_{z_h}, Sigma_{z_h}), beta held."""
+    """The paper's Eq. 10: propose each w_h from N(mu_{z_h}, Sigma_{z_h}), with beta fixed."""
     H, likelihood = model.H, model.likelihood
     key_proposal, key_accept = jax.random.split(key)
     noise = jax.random.normal(key_proposal, state.W.shape, state.W.dtype)

@@ -33,9 +33,9 @@ N_HALVINGS = 8
 def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
     """Draw X: Langevin proposals per row, or HMC on all of X when beta is integrated out."""
     if is_marginal(model):
-        one = jnp.ones((), state.X.dtype)
+        unit_mass = jnp.ones((), state.X.dtype)
         target = lambda X: log_evidence(features(X, state.W), data, model).sum() - 0.5 * jnp.sum(X**2)  # noqa: E731
-        X, info = hmc.step(key, state.X, target, tuning.X_step, N_LEAPFROG, one)
+        X, info = hmc.step(key, state.X, target, tuning.X_step, N_LEAPFROG, unit_mass)
         return state._replace(X=X), info
 
     epsilon = tuning.X_step
@@ -71,7 +71,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 def step_map(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
     """The paper's step: move each row uphill, by a Fisher-scoring step halved until it improves.
 
-    Not a draw: the chain then has no stationary distribution to speak of.
+    Not a draw: the chain then does not have the posterior as its stationary distribution.
     """
     here = expand(state.X, state, data, model)
     direction = scoring_direction(here)

@@ -4,7 +4,7 @@ Conjugate Gaussian: sigma_j^2 with beta_j integrated out, then beta_j (paper, ap
 Everything else: HMC in the coordinates where the prior and the mean information are the identity.
 The paper's update of the logistic families, omega by Polya-gamma augmentation and then
 beta_j ~ N(m_j, V_j) (Eq. 14), needs a Gram matrix and a Cholesky factor for each column, which costs
-several times as much as the trajectory, for draws that are no less dependent.
+several times as much as the trajectory, for draws whose autocorrelation is no shorter.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Info(NamedTuple):
 
 def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
     """Draw sigma^2 and beta of the Gaussian exactly; move beta of any other family by HMC."""
-    way = _conjugate if model.likelihood.conjugate else _hmc
-    return way(key, state, data, model, tuning)
+    update = _conjugate if model.likelihood.conjugate else _hmc
+    return update(key, state, data, model, tuning)
 
 
 def _conjugate(key, state, data, model, tuning):
@@ -67,8 +67,8 @@ def _hmc(key, state, data, model, tuning):
         cells = cells if data.mask is None else jnp.where(data.mask, cells, 0)
         return cells.sum(axis=0) - 0.5 * jnp.sum(u**2, axis=0)
 
-    one = jnp.ones((), Phi.dtype)
-    v, info = hmc.step(key, u / scale, log_density, tuning.beta_step, N_LEAPFROG, one)
+    unit_mass = jnp.ones((), Phi.dtype)
+    v, info = hmc.step(key, u / scale, log_density, tuning.beta_step, N_LEAPFROG, unit_mass)
     beta = prior[:, None] * (V @ (scale * v))
     return state._replace(beta=beta), Info(info.acceptance, jnp.zeros((), Phi.dtype))
 

@@ -1,6 +1,6 @@
 """The scale that X and W share: X -> XA, W -> WA^{-1} leaves the likelihood as it is.
 
-Along this direction the other blocks creep, since X, W, mu and Sigma would have to move together.
+Along this direction the other blocks mix slowly, since X, W, mu and Sigma would have to move together.
 Here they do: A = I + (c - 1)uu' stretches a random direction u, mu -> A^{-1}mu and
 Sigma -> A^{-1} Sigma A^{-1} go along, and only the priors of X and of (mu, Sigma), with the
 Jacobian c^{N - (D + 2)K} for K occupied components, decide. (The densities of the w_h and the

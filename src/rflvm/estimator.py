@@ -47,9 +47,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. The
         name "gaussian" has beta integrated out unless scattered gaps make that slow.
     exposure : {None, "total"}
-        "total": rows of counts are compared by what they are made of, not by how much there is of it. The log of each
-        row's total is its offset, relative to what its observed columns have on average, and so for new rows. For
-        documents of different lengths, or cells of different library sizes.
+        "total": rows of counts are compared by their composition, not by their size. The offset of a row, also of a new
+        one, is the log of its total relative to the sum of its observed columns' means. For documents of different
+        lengths, or cells of different library sizes.
     n_features : int
         Random features M, an even number. 100 does for smooth functions of two dimensions; raise it for more
         dimensions or very wiggly functions. The time grows with its square.
@@ -57,8 +57,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "gibbs" draws from the posterior, with nothing approximated. "map" finds the most probable positions and
         draws from Gaussian approximations around them: for a first look, or when the table is large.
     kernel : {"learned", "rbf"}
-        Learn the spectrum of the functions, or assume that they are smooth on one scale. With "map", "learned" fills
-        gaps better in wide tables and worse in narrow ones, and the pictures are alike (docs/design/maximum.md).
+        Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned. With
+        "map", "learned" fills gaps better in wide tables and worse in narrow ones, and the pictures are alike
+        (docs/design/maximum.md).
     n_samples, n_burnin : int
         Sweeps of each chain after and during burn-in ("gibbs"). Raise both when the ``ConvergenceWarning`` says so.
     n_chains : int

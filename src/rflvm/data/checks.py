@@ -215,7 +215,7 @@ def refuse_offset(offset: Any) -> None:
 
 
 def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
-    """Log of each row's total over what its observed columns have on average in the fitted table.
+    """Log of each row's total relative to the sum of its observed columns' means in the fitted table.
 
     Zero for a row without any cell. Half a count is added to each column of the fitted table, for new rows may have
     counts in columns that had none.

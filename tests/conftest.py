@@ -1,6 +1,7 @@
 """Shapes in annotations are checked while the tests run, and `x64` runs a test in double precision."""
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +16,22 @@ os.environ.setdefault("NPROC", "32")
 
 # The suite spends most of its time compiling; simple machine code that is not optimised is ready in half the time.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+
+# Programs that several modules, both workers or the processes that tests start compile are compiled once and kept in
+# output/, with a lock on the folder. A later run has those that have not changed.
+PROGRAMS = {
+    "jax_compilation_cache_dir": str(Path(__file__).parents[1] / "output" / "programs"),
+    "jax_compilation_cache_max_size": 2**30,
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_entry_size_bytes": -1,
+}
+for _name, _value in PROGRAMS.items():
+    os.environ[_name.upper()] = str(_value)
+    jax.config.update(_name, _value)
+
+# Where the suite runs in the background of a shell, interrupts are ignored, and so they would be by the processes that
+# tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A mean over the wrong axis or a table in the wrong precision must not pass for want of an error.
 jax.config.update("jax_numpy_dtype_promotion", "strict")

@@ -189,7 +189,7 @@ def _many_chains():
         yield
 
 
-def p_values(likelihood, *, n=1500, rounds=20, seed=0, moves=Moves()) -> dict[str, float]:
+def p_values(likelihood, *, n=1500, rounds=10, seed=0, moves=Moves()) -> dict[str, float]:
     """Bonferroni-corrected p-value of each function."""
     with _many_chains():
         model, design = model_for(likelihood), design_for(likelihood)

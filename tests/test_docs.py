@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from sklearn.exceptions import ConvergenceWarning
 
 import rflvm
-from rflvm import baselines, datasets, likelihoods, metrics, plots, report
+from rflvm import baselines, datasets, estimator, likelihoods, metrics, plots, report
 from rflvm.cli import main
 from rflvm.experiments import figure_gaussian, figure_hippocampus, figure_poisson, table
 
@@ -83,7 +83,18 @@ def _drawing(monkeypatch):
     pyplot.close("all")
 
 
-@pytest.mark.usefixtures("_drawing")
+@pytest.fixture
+def _few_sweeps(monkeypatch):
+    """A tenth of the sweeps that a page asks for: the tests show that it runs, `make docs` shows what comes of it."""
+    sample = estimator.sample
+
+    def short(*arguments, n_samples, n_burnin, **settings):
+        return sample(*arguments, n_samples=n_samples // 10, n_burnin=n_burnin // 10, **settings)
+
+    monkeypatch.setattr(estimator, "sample", short)
+
+
+@pytest.mark.usefixtures("_drawing", "_few_sweeps")
 def test_the_python_of_the_readme(tmp_path, monkeypatch, capsys):
     """As it stands, on a small table with a gap."""
     monkeypatch.chdir(tmp_path)
@@ -111,13 +122,13 @@ def test_the_commands_of_the_readme():
         check_installation(command)
 
 
-@pytest.mark.usefixtures("_drawing")
+@pytest.mark.usefixtures("_drawing", "_few_sweeps")
 def test_the_tutorial(tmp_path, monkeypatch, capsys):
     """Its Python, then its commands on the files that this has written."""
     monkeypatch.chdir(tmp_path)
     text = (DOCS / "tutorial.md").read_text()
     names = run(python(text), "tutorial.md")
-    assert "effective draws of 600" in names["page"]
+    assert "effective draws of 60" in names["page"]
     assert metrics.r2_affine(names["truth"].X, names["model"].embedding_) > 0.85
     ran = 0
     for command in commands(text):

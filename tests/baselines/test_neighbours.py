@@ -19,7 +19,7 @@ def share_kept(X, embedding):
 
 
 @pytest.mark.filterwarnings("ignore:Tensorflow not installed:ImportWarning")  # of umap, on import
-@pytest.mark.parametrize("name", ["isomap", "tsne", "umap"])
+@pytest.mark.parametrize("name", ["isomap", "tsne", pytest.param("umap", marks=pytest.mark.long)])  # numba: 1 min
 def test_neighbourhoods_are_kept(name):
     """By chance 10 of 119 would be."""
     truth = make_s_curve(120, 200, emissions="poisson", seed=1)

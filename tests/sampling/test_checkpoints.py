@@ -334,17 +334,13 @@ def child(*arguments) -> subprocess.Popen:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    """The draws of a run of its own, whose compiled sweep the killed ones use too."""
+    """The draws of a run of its own."""
     place = tmp_path_factory.mktemp("uninterrupted")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(place / "cache"))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-        process = child(place / "result.npz")
-        process.communicate(timeout=240)
-        assert process.returncode == 0
-        with np.load(place / "result.npz") as file:
-            yield dict(file)
+    process = child(place / "result.npz")
+    process.communicate(timeout=240)
+    assert process.returncode == 0
+    with np.load(place / "result.npz") as file:
+        return dict(file)
 
 
 def kill_until_done(seed, place) -> int:
@@ -373,13 +369,12 @@ def check_kills(seed, place, expected):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="kills are sudden elsewhere")
-@pytest.mark.parametrize("seed", range(3))
-def test_a_killed_run_is_the_run_that_was_not(tmp_path, uninterrupted, seed):
-    check_kills(seed, tmp_path, uninterrupted)
+def test_a_killed_run_is_the_run_that_was_not(tmp_path, uninterrupted):
+    check_kills(0, tmp_path, uninterrupted)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3, 23))
+@pytest.mark.parametrize("seed", range(1, 21))
 def test_many_killed_runs_are_the_run_that_was_not(tmp_path, uninterrupted, seed):
     check_kills(seed, tmp_path, uninterrupted)
 

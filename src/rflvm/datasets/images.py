@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from io import BytesIO
 from typing import Any
@@ -17,7 +18,7 @@ from .archives import gunzip, untar
 from .fetch import read
 from .registry import SOURCES
 
-_LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601: how bright red, green and blue look
+_LUMA = np.array([299, 587, 114])  # ITU-R BT.601, in thousandths: how bright red, green and blue look
 _CIFAR = ("airplane", "automobile", "bird", "cat", "deer")  # labels 0 to 4
 
 
@@ -100,7 +101,7 @@ def load_cifar10(
     for i, sheet in enumerate(sheets):
         with pillow.open(BytesIO(read("cifar10", f"cifar10_batch_{sheet}.png", data_home))) as image:
             images[1000 * i : 1000 * (i + 1)] = np.asarray(image).reshape(1000, 32, 32, 3)
-    grey = np.round(_shrink(images[rows] @ _LUMA, (20, 20)))
+    grey = np.round(_shrink(images[rows] @ _LUMA, (20, 20)) / 1000)
     return Bunch(
         data=grey.reshape(len(rows), -1),
         target=labels[rows],
@@ -197,16 +198,20 @@ def _choose(among: np.ndarray, n: int, rng: np.random.Generator | None, option: 
 
 
 def _shrink(images: Num[np.ndarray, "N H W"], shape: tuple[int, int]) -> Float[np.ndarray, "N h w"]:
-    """Images made smaller: each new pixel is the mean of the area that it covers."""
+    """Images made smaller: each new pixel is the mean of the area that it covers.
+
+    Of whole numbers the sums are exact, so that halves are rounded in the same way on every processor.
+    """
     down, across = (_overlaps(old, new) for old, new in zip(images.shape[1:], shape, strict=True))
-    return down @ images @ across.T
+    return down @ images @ across.T / (down[0].sum() * across[0].sum())
 
 
 def _overlaps(old: int, new: int) -> Float[np.ndarray, "new old"]:
-    """Weight of each old pixel in each new one, along a side: the share of the new pixel that it covers."""
-    edges, pixels = np.arange(new + 1) * old / new, np.arange(old)
-    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
-    return np.clip(overlap, 0, None) * new / old
+    """How much of each new pixel each old one covers, along a side, in units in which all edges are whole numbers."""
+    new_width, old_width = old // math.gcd(old, new), new // math.gcd(old, new)
+    edges, pixels = np.arange(new + 1.0) * new_width, np.arange(float(old)) * old_width
+    overlap = np.minimum(edges[1:, None], pixels + old_width) - np.maximum(edges[:-1, None], pixels)
+    return np.clip(overlap, 0, None)
 
 
 def _pixel_names(shape: tuple[int, int]) -> np.ndarray:

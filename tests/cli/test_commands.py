@@ -387,7 +387,7 @@ def test_a_full_disk_leaves_the_old_files_and_no_new_ones(here, monkeypatch):
         last = result.stderr.splitlines()[-1]
         where = "run" if arguments[0] == "fit" else "simulated.csv"
         assert last.startswith(f"rflvm: error: {where}: no space left on device; free some space")
-        assert ("go on with --resume" in last) == (arguments[0] == "fit")
+        assert ("--resume goes on" in last) == (arguments[0] == "fit")
     assert before == {path: path.read_bytes() for path in Path("run").rglob("*.*") if path.is_file()}
     assert not Path("simulated.csv").exists()
     assert not [name for name in [*files(), *files("run")] if name.endswith(".tmp")]

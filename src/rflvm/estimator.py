@@ -6,6 +6,7 @@ positions, ``diagnostics.py`` whether to trust it.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import warnings
 from os import PathLike
@@ -67,7 +68,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     thin : int
         Keep every ``thin``-th sweep ("gibbs").
     max_iter : int
-        Iterations of each climb ("map").
+        The largest number of iterations of the fit ("map"): from the start that wins to the end.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where X starts. "auto" lets several starts compete and is worth its seconds. "gibbs" takes "auto", "pca" (as in
         the paper) or positions.
@@ -94,6 +95,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The same, aligned, for ArviZ; made when asked for.
     diagnostics_ : list of Quantity
         R-hat and effective draws ("gibbs"); ``diagnose`` prints them.
+    log_posterior_ : float
+        The height of the maximum ("map"; NaN for "gibbs"): log p(X, W, theta | Y) with the functions integrated out, up
+        to a constant, and a correction for volume. Higher is better, among fits of one table with one family.
+    starts_ : list of dict
+        How the starts that met the table fared ("map"): name, iterations, log posterior after each round, and whether
+        the picture is the winner's up to how it is turned. The first is the one that was used.
     n_iter_ : int
         Sweeps of each chain, or iterations.
     convergence_ : str
@@ -127,7 +134,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_burnin: int = 200,
         n_chains: int = 2,
         thin: int = 1,
-        max_iter: int = 40,
+        max_iter: int = 300,
         init: str | np.ndarray = "auto",
         prior: Prior | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -438,6 +445,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.likelihood_, self.likelihood_reason_ = fitted.likelihood, fitted.about.likelihood_reason
         self.n_iter_, self.convergence_ = fitted.n_iter, fitted.convergence
         self.diagnostics_ = list(fitted.diagnostics)
+        self.log_posterior_ = fitted.log_posterior
+        self.starts_ = [dataclasses.asdict(start) for start in fitted.starts]
         self.n_features_in_ = fitted.about.values.shape[1]
         if fitted.about.columns is not None:
             self.feature_names_in_ = np.asarray(fitted.about.columns, dtype=object)

@@ -51,13 +51,58 @@ def test_an_interrupt_before_there_is_a_start_is_raised(x64):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        competition.choose_start(data, model, "auto", 0, stop)
+        competition.choose_start(data, model, "auto", 0, 10, stop)
 
 
 def test_finalists_are_high_and_in_different_maxima(x64):
     _, _, search = search_on("gaussian", "rbf", table("gaussian"))
-    heights = {"low": -100.0, "best": 0.0, "the same maximum": -1.0, "second": -20.0, "third": -40.0}
-    searches = {name: dataclasses.replace(search, value=value) for name, value in heights.items()}
-    assert competition.finalists(searches) == ["best", "second"]
-    del searches["second"], searches["third"]
-    assert competition.finalists(searches) == ["best"]
+    elsewhere = np.random.default_rng(0).normal(size=search.parameters.X.shape)
+    at = {
+        "low": (-100.0, False),
+        "best": (0.0, True),
+        "the same maximum": (-1.0, True),
+        "as high, another picture": (-1.5, False),
+        "the same picture, lower": (-20.0, True),
+    }
+    entrants = {
+        name: competition.Entrant(
+            dataclasses.replace(search if same else search.with_parameters(X=elsewhere), value=value), [value]
+        )
+        for name, (value, same) in at.items()
+    }
+    assert competition.finalists(entrants) == ["best", "as high, another picture", "the same picture, lower"]
+
+
+def test_a_start_that_cannot_catch_up_is_dropped(x64, monkeypatch):
+    """By the rise of its last round; before the second round on one table nobody is."""
+    _, _, search = search_on("gaussian", "rbf", table("gaussian"))
+    rises = {"ahead": [100.0, 10.0, 1.0], "slow": [50.0, 20.0, 10.0], "fast": [40.0, 69.0, 5.0]}
+    n_rounds = dict.fromkeys(rises, 0)
+
+    def advance(search, data, model, n_iterations, on_iteration):
+        name = list(rises)[int(search.trace[0])]
+        value = search.value + rises[name][n_rounds[name]]
+        n_rounds[name] += 1
+        return dataclasses.replace(search, value=value, n_iterations=search.n_iterations + n_iterations)
+
+    monkeypatch.setattr(competition, "_advance", advance)
+    entrants = {
+        name: competition.Entrant(dataclasses.replace(search, value=0.0, trace=[float(i)]), [])
+        for i, name in enumerate(rises)
+    }
+    last = competition._race(entrants, *search_on("gaussian", "rbf", table("gaussian"))[:2], 500, lambda height: None)
+    assert n_rounds == {"ahead": 3, "slow": 2, "fast": 3}
+    assert last["fast"].heights == [40.0, 109.0, 114.0]
+
+
+def test_starts_are_kept_with_their_heights():
+    truth = make_s_curve(80, 12, emissions="poisson")
+    fit = rflvm.maximise(truth.data, "poisson", n_features=12, seed=3)
+    names = [start.name for start in fit.starts]
+    assert fit.init == names[0]
+    assert {"pca", "tsne", "kernel 1"} <= set(names)
+    assert fit.starts[0].same_picture
+    assert all(len(start.heights) >= 1 and not start.sampled for start in fit.starts)
+    last = max(len(start.heights) for start in fit.starts)
+    assert len(fit.starts[0].heights) == last
+    assert all(start.heights[-1] <= fit.log_posterior + 0.1 for start in fit.starts if len(start.heights) == last)

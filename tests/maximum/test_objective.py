@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 
 from rflvm.maximum import climb, objective, result
+from rflvm.maximum.competition import Start
 from rflvm.model.joint import Prior
 from searches import search_on, table
+
+START = Start("pca", 0, (), False, True, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +46,7 @@ def test_amplitude_is_the_scale_of_the_coefficients(x64, name):
     (first, _, evidence), (second, _, other) = value(learned, model), value(given, scaled)
     assert float(first) + 0.5 * float(amplitude) ** 2 == pytest.approx(float(second), abs=1e-6)
     fits = [
-        result.summarise(dataclasses.replace(s, mode=None if e is None else e.mode), "pca", data, m, 1e9)
+        result.summarise(dataclasses.replace(s, mode=None if e is None else e.mode), (START,), data, m, 1e9)
         for s, e, m in ((learned, evidence, model), (given, other, scaled))
     ]
     assert [fit.amplitude for fit in fits] == pytest.approx([1.7, 1.0])

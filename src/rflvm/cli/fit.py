@@ -324,6 +324,8 @@ def _log(
         "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
         "convergence": model.convergence_,
         "iterations": model.n_iter_,
+        "log_posterior": finite(model.log_posterior_),
+        "starts": model.starts_,
         "diagnostics": [
             {"quantity": q.name, "rhat": finite(q.rhat), "effective_draws": finite(q.ess), "converged": q.converged}
             for q in model.diagnostics_

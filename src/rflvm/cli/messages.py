@@ -35,6 +35,7 @@ OPTIONS = {
     "other_folder": "give the settings of that run, or another --out",
     "other_out": "give another --out",
     "other_starts": " or fewer --components",
+    "another_start": "Another --seed may end in the other one",
     "reshape": "",
 }
 _ADVICE = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..maximum.competition import CLOSE
 from ..numerics.errors import Sentence
-from . import diagnostics
+from . import arrangements, diagnostics
 from .fit import Fitted
 
 
@@ -20,12 +21,31 @@ def page(fitted: Fitted) -> Sentence:
     ]
     run = fitted.draws.run
     if run is None:
-        lines.append(f"map: {fitted.n_iter} iterations, {fitted.convergence}")
+        height = f", log posterior {fitted.log_posterior:.1f}" if np.isfinite(fitted.log_posterior) else ""
+        lines.append(f"map: {fitted.n_iter} iterations, {fitted.convergence}{height}")
+        compared = arrangements.table(fitted.starts)
+        lines += ["", *compared] if compared else []
     else:
         n_chains, n_draws = fitted.draws["log_joint"].shape
         chains = f"{n_chains} chain{'s' * (n_chains > 1)}"
         lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
         lines += ["", *diagnostics.table(list(fitted.diagnostics), n_chains * n_draws)]
         lines += ["", "acceptance: " + diagnostics.acceptance(fitted.draws.info)]
-    verdict = diagnostics.verdict(fitted.convergence, list(fitted.diagnostics))
-    return Sentence("{lines}\n\n{verdict}", lines="\n".join(lines), verdict=verdict)
+    return Sentence("{lines}\n\n{verdict}", lines="\n".join(lines), verdict=verdict(fitted))
+
+
+def verdict(fitted: Fitted) -> Sentence:
+    """What to do about a fit, what it leaves open, or that nothing speaks against it."""
+    if fitted.advice:
+        return Sentence("What to do: {advice}.", advice=fitted.advice)
+    if fitted.caution:
+        return Sentence("Read with care: {caution}.", caution=fitted.caution)
+    n_others = len(fitted.starts) - 1
+    if n_others > 0:
+        return Sentence(
+            "Nothing speaks against relying on this fit: the climb converged, and of {n_others} other starts none led "
+            "to another picture within {close} nats per row.",
+            n_others=n_others,
+            close=CLOSE,
+        )
+    return Sentence("Nothing speaks against relying on this fit.")

@@ -103,11 +103,3 @@ def advice(convergence: str, quantities: list[Quantity]) -> Sentence:
             limit=ESS,
         )
     return Sentence(_ADVICE.get(convergence, ""))
-
-
-def verdict(convergence: str, quantities: list[Quantity]) -> Sentence:
-    """What to do about a fit, or that nothing need be done."""
-    remedy = advice(convergence, quantities)
-    if remedy:
-        return Sentence("What to do: {remedy}.", remedy=remedy)
-    return Sentence("Nothing speaks against relying on this fit.")

@@ -15,13 +15,14 @@ from jaxtyping import Float
 
 from ..data import checks
 from ..likelihoods import Likelihood
+from ..maximum.competition import Start
 from ..maximum.draws import laplace_draws
 from ..maximum.result import Fit
 from ..model.draws import Draws
 from ..model.joint import Data, Model
 from ..numerics.errors import Sentence
 from ..numerics.precision import precision
-from . import diagnostics, prediction
+from . import arrangements, diagnostics, prediction
 from .alignment import align
 
 N_LAPLACE_DRAWS = 64  # around a maximum: enough for 90 % intervals, few enough to keep beta of wide tables
@@ -80,6 +81,10 @@ class Fitted:
         "converged", "not converged" or "interrupted"; for "map" also what stopped it.
     diagnostics : tuple of Quantity
         R-hat and effective draws; none for "map".
+    log_posterior : float
+        The height of the maximum, see ``rflvm.maximum.result.Fit``; NaN for chains.
+    starts : tuple of Start
+        How the starts that met the table fared, the one that was used first; none for chains.
     """
 
     about: About
@@ -90,6 +95,8 @@ class Fitted:
     n_iter: int
     convergence: str
     diagnostics: tuple[diagnostics.Quantity, ...]
+    log_posterior: float = np.nan
+    starts: tuple[Start, ...] = ()
 
     @property
     def model(self) -> Model:
@@ -125,6 +132,11 @@ class Fitted:
     def advice(self) -> Sentence:
         """What to do about a fit that has not converged; empty for one that has."""
         return diagnostics.advice(self.convergence, list(self.diagnostics))
+
+    @property
+    def caution(self) -> Sentence:
+        """What a fit that ended well does not rule out: that another arrangement explains the table as well."""
+        return arrangements.caution(self.starts, len(self.embedding))
 
     def data(self) -> Data:
         """The table as the engines see it, on the device in double precision."""
@@ -164,9 +176,11 @@ def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
         members=_members(draws, about.seed),
         embedding=np.asarray(fit.X, float),
         embedding_std=np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float),
-        n_iter=len(fit.trace),
+        n_iter=fit.n_iterations,
         convergence=fit.convergence,
         diagnostics=(),
+        log_posterior=fit.log_posterior,
+        starts=fit.starts,
     )
 
 

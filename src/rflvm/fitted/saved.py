@@ -21,6 +21,7 @@ from ..data import checks
 from ..files import npz
 from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
+from ..maximum.competition import Start
 from ..model.draws import Draws, Run
 from ..model.joint import Model, Prior, state_shapes
 from ..numerics.precision import precision
@@ -50,6 +51,8 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "feature_names_in_": None if about.columns is None else list(about.columns),
         "_rows": None if about.rows is None else [_label(row) for row in about.rows],
         "diagnostics_": [list(quantity) for quantity in fitted.diagnostics],
+        "log_posterior": fitted.log_posterior if np.isfinite(fitted.log_posterior) else None,
+        "starts": [dataclasses.asdict(start) for start in fitted.starts],
         "run": None if draws.run is None else draws.run._asdict(),
         "draws": {"beta_thin": draws.beta_thin, "interrupted": draws.interrupted, "H": fitted.model.H},
         "theta": list(fitted.members.theta),
@@ -135,7 +138,15 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         n_iter=packed["n_iter_"],
         convergence=packed["convergence_"],
         diagnostics=tuple(Quantity(*fields) for fields in packed["diagnostics_"]),
+        # Version 0.1 kept nothing of the starts.
+        log_posterior=np.nan if packed.get("log_posterior") is None else packed["log_posterior"],
+        starts=tuple(_start(fields) for fields in packed.get("starts", ())),
     )
+
+
+def _start(fields: dict[str, Any]) -> Start:
+    heights: tuple[float, ...] = tuple(fields.pop("heights"))
+    return Start(heights=heights, **fields)
 
 
 def _problems(fitted: Fitted) -> Iterator[str]:

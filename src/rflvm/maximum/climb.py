@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -16,17 +17,21 @@ from scipy import optimize
 from ..model import laplace
 from ..model.features import features
 from ..model.joint import Data, Model
+from ..model.laplace import Mode
+from ..model.rows import information
 from ..numerics.compilation import compiled
 from ..numerics.linalg import NumericalError, cast
-from .objective import Parameters, Spectrum, evaluate, frequencies
+from .objective import Anchor, Parameters, Spectrum, evaluate, frequencies
 from .search import Convergence, Search
 
 logger = logging.getLogger(__name__)
 
-# When a climb ends. Choices without a measurement of their own; benchmarks/map.py records how the default fits end with
-# them and after how many iterations (28 of 30 S-curves converge within the default limit).
-MIN_RISE = 5e-6  # converged: the height rises by less than this share of itself ...
-PATIENCE = 5  # ... over this number of iterations, not over one: the first step of L-BFGS after a restart is short
+# When a climb ends: an iteration raises the height by less than MIN_RISE nats per row, on average over PATIENCE of
+# them. The log posterior of a row's position varies by about one nat over the region where the row can be, whatever the
+# number of columns, so smaller rises do not show in a picture. scikit-learn's mixtures end at the same rise. Choices
+# without a measurement of their own; benchmarks/map.py records how the default fits end with them and when.
+MIN_RISE = 1e-3
+PATIENCE = 10  # more than one: the first step of L-BFGS after a restart is short
 GRADIENT_TOLERANCE = 1e-4  # converged as well: no derivative is larger; SciPy's gtol, ten times its default
 
 # When the modes of beta count as found, by the Newton decrement (about twice the log density left to gain in a column).
@@ -59,7 +64,7 @@ def climb(
     search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration = ignore,
     max_misses: float = np.inf,
 ) -> Search:  # fmt: skip
-    """L-BFGS from where a search is; the highest point is kept, also when interrupted.
+    """L-BFGS on the objective from where a search is; the highest point is kept, also when interrupted.
 
     Parameters
     ----------
@@ -80,13 +85,9 @@ def climb(
         With the heights after each iteration added to its trace, and the verdict.
     """
     ascent = Ascent(search, data, model, on_iteration, max_misses)
-    options = {"maxiter": n_iterations, "maxcor": N_CORRECTIONS, "ftol": 0, "gtol": GRADIENT_TOLERANCE}
     optimum = None
     try:
-        minimize: Any = optimize.minimize
-        optimum = minimize(
-            ascent, ascent.start, jac=True, method="L-BFGS-B", callback=ascent.after_iteration, options=options
-        )
+        optimum = ascend(ascent, n_iterations)
     except KeyboardInterrupt:
         if not ascent.heights:
             raise  # there is no point to keep yet
@@ -96,11 +97,25 @@ def climb(
     convergence = verdict(
         interrupted=optimum is None,
         modes_missing=ascent.decrement > MAX_DECREMENT or ascent.missed_too_often,
-        levelled=bool(flat_gradient or has_levelled(ascent.height, ascent.heights)),
+        levelled=bool(flat_gradient or has_levelled(ascent.heights, len(data.Y))),
         at_limit=optimum is not None and optimum.nit == n_iterations,
     )
-    trace = search.trace + ascent.heights[1:]
-    return Search(ascent.unravel(ascent.best), ascent.mode, search.spectrum, trace, ascent.height, convergence)
+    return dataclasses.replace(
+        search,
+        parameters=ascent.unravel(ascent.best),
+        mode=ascent.mode,
+        trace=search.trace + ascent.heights[1:],
+        n_iterations=search.n_iterations + len(ascent.heights) - 1,
+        value=ascent.height,
+        convergence=convergence,
+    )
+
+
+def ascend(ascent: Ascent, n_iterations: int) -> Any:
+    """L-BFGS, at most so many iterations; SciPy's result."""
+    minimize: Any = optimize.minimize
+    options = {"maxiter": n_iterations, "maxcor": N_CORRECTIONS, "ftol": 0, "gtol": GRADIENT_TOLERANCE}
+    return minimize(ascent, ascent.start, jac=True, method="L-BFGS-B", callback=ascent.after_iteration, options=options)
 
 
 def verdict(*, interrupted: bool, modes_missing: bool, levelled: bool, at_limit: bool) -> Convergence:
@@ -118,16 +133,17 @@ def verdict(*, interrupted: bool, modes_missing: bool, levelled: bool, at_limit:
     return "iteration limit" if at_limit else "line search failed"
 
 
-def has_levelled(height: float, heights: list[float]) -> bool:
+def has_levelled(heights: list[float], N: int) -> bool:
     """Whether the last ``PATIENCE`` iterations, or all if there were fewer, have raised the height by next to nothing.
 
-    ``heights`` begins with the height at the start.
+    ``heights`` begins with the height at the start; N is the number of rows.
     """
-    return height - heights[-1 - PATIENCE :][0] < MIN_RISE * abs(height)
+    last = heights[-1 - PATIENCE :]
+    return last[-1] - last[0] < MIN_RISE * N * max(len(last) - 1, 1)
 
 
 class Ascent:
-    """Minus the objective as SciPy's minimiser calls it, and a record of the highest point.
+    """Minus the objective, or its approximation at an anchor, as SciPy's minimiser calls it, and the highest point.
 
     Attributes
     ----------
@@ -149,12 +165,15 @@ class Ascent:
         The height at the start and after each iteration.
     """
 
-    def __init__(self, search: Search, data: Data, model: Model, on_iteration: OnIteration, max_misses: float):
-        self._search, self._data, self._model = search, data, model
+    def __init__(
+        self, search: Search, data: Data, model: Model, on_iteration: OnIteration, max_misses: float,
+        anchor: Anchor | None = None,
+    ):  # fmt: skip
+        self._search, self._data, self._model, self._anchor = search, data, model, anchor
         self._on_iteration, self._max_misses = on_iteration, max_misses
         self._tolerance = MODE_TOLERANCE[str(data.Y.dtype)]
         self.best, self.unravel = flatten(search.parameters)
-        self._preconditioner = Preconditioner.at(search.parameters, search.spectrum)
+        self._preconditioner = Preconditioner.at(search, data, model)
         self.start = self._preconditioner.coordinates(self.best)
         self.height = -np.inf
         self.heights: list[float] = []
@@ -164,7 +183,7 @@ class Ascent:
         """Minus the objective and its gradient."""
         flat = self._preconditioner.parameters(point)
         value, gradient, evidence = evaluate(
-            self.unravel(flat), self.mode, self._search.spectrum, self._data, self._model, self._tolerance
+            self.unravel(flat), self.mode, self._search.spectrum, self._data, self._model, self._tolerance, self._anchor
         )
         value, gradient = float(value), flatten(gradient)[0]
         if not (np.isfinite(value) and np.isfinite(gradient).all()):
@@ -176,7 +195,7 @@ class Ascent:
         """SciPy's callback: record and report the height, and end the climb when there is no use in going on."""
         self.heights.append(self.height)
         self._on_iteration(self.height)
-        levelled = len(self.heights) > PATIENCE + 1 and has_levelled(self.height, self.heights)
+        levelled = len(self.heights) > PATIENCE + 1 and has_levelled(self.heights, len(self._data.Y))
         if levelled or self.missed_too_often:
             raise StopIteration
 
@@ -201,53 +220,81 @@ class Ascent:
 
 @dataclasses.dataclass(frozen=True)
 class Preconditioner:
-    """The change of variables X = U + ``basis`` A, with which L-BFGS moves (U, A) in place of X.
+    """The change of variables x_n = x_n0 + C_n u_n + (``basis`` A)_n, in which L-BFGS moves (U, A) in place of X.
 
-    With ``basis`` the features at the start times ``SMOOTH_SCALE``, a gradient step in (U, A) is one in X that is
-    multiplied by I + basis basis': directions in which all rows bend together are as easy as those in which each row
-    moves by itself. Without them the shape of the whole would be found last.
+    C_n C_n' is the inverse of the Fisher information about x_n given the functions, relative to that of a typical row:
+    rows that are known well move by small steps. With ``basis`` the features at the start times ``SMOOTH_SCALE``,
+    directions in which all rows bend together are as easy as those in which each row moves by itself. Without them the
+    shape of the whole would be found last.
 
     Attributes
     ----------
+    origin : array (N, D)
+        X at the start.
+    factors : array (N, D, D)
+        C_n, lower triangular.
     basis : array (N, M)
         Smooth functions of the rows.
-    D : int
-        Latent dimensions.
     n_parameters : int
         P, the length of the parameters as one vector, of which X is the first N D; a point of the minimiser has M D
         numbers more, A.
     """
 
+    origin: Float[np.ndarray, "N D"]
+    factors: Float[np.ndarray, "N D D"]
     basis: Float[np.ndarray, "N M"]
-    D: int
     n_parameters: int
 
     @classmethod
-    def at(cls, parameters: Parameters, spectrum: Spectrum) -> Preconditioner:
+    def at(cls, search: Search, data: Data, model: Model) -> Preconditioner:
         """The preconditioner for a climb that starts here."""
-        basis = SMOOTH_SCALE * np.asarray(_features(parameters, spectrum), float)
-        n_parameters = sum(leaf.size for leaf in jax.tree.leaves(parameters))
-        return cls(basis, parameters.X.shape[1], n_parameters)
+        parameters = search.parameters
+        Phi, precisions = _features_and_information(parameters, search.mode, search.spectrum, data, model)
+        covariances = np.linalg.inv(np.asarray(precisions, float))
+        size = np.trace(covariances, axis1=1, axis2=2)
+        return cls(
+            origin=np.asarray(parameters.X, float),
+            factors=np.linalg.cholesky(covariances / np.median(size) * covariances.shape[1]),
+            basis=SMOOTH_SCALE * np.asarray(Phi, float),
+            n_parameters=sum(leaf.size for leaf in jax.tree.leaves(parameters)),
+        )
 
     def coordinates(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
-        """The point of the minimiser that has these parameters and A = 0."""
-        return np.append(flat, np.zeros(self.basis.shape[1] * self.D))
+        """The point of the minimiser that has the parameters at the start."""
+        rest = flat[self.origin.size :]
+        return np.concatenate([np.zeros(self.origin.size), rest, np.zeros(self.basis.shape[1] * self.origin.shape[1])])
 
     def parameters(self, point: Float[np.ndarray, " Q"]) -> Float[np.ndarray, " P"]:
         """The parameters at a point of the minimiser."""
-        flat, A = point[: self.n_parameters].copy(), point[self.n_parameters :].reshape(-1, self.D)
-        flat[: len(self.basis) * self.D] += (self.basis @ A).ravel()
+        N, D = self.origin.shape
+        flat, A = point[: self.n_parameters].copy(), point[self.n_parameters :].reshape(-1, D)
+        U = flat[: N * D].reshape(N, D)
+        flat[: N * D] = (self.origin + np.einsum("nde,ne->nd", self.factors, U) + self.basis @ A).ravel()
         return flat
 
     def gradient(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
         """The gradient in the minimiser's coordinates, from that in the parameters."""
-        X_gradient = flat[: len(self.basis) * self.D].reshape(-1, self.D)
-        return np.append(flat, self.basis.T @ X_gradient)
+        N, D = self.origin.shape
+        X_gradient = flat[: N * D].reshape(N, D)
+        U_gradient = np.einsum("nde,nd->ne", self.factors, X_gradient)
+        return np.concatenate([U_gradient.ravel(), flat[N * D :], (self.basis.T @ X_gradient).ravel()])
 
 
-@compiled
-def _features(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "N M"]:
-    return features(parameters.X, frequencies(parameters, spectrum))
+@functools.partial(compiled, static_argnames="model")
+def _features_and_information(
+    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model
+) -> tuple[Float[Array, "N M"], Float[Array, "N D D"]]:
+    """Phi, and the prior precision of each row's position plus the information of its cells, the functions given.
+
+    Where beta is integrated out in closed form nothing is known of the functions yet, and all rows are alike.
+    """
+    W = frequencies(parameters, spectrum)
+    N, D = parameters.X.shape
+    if mode is None:
+        return features(parameters.X, W), jnp.broadcast_to(jnp.eye(D, dtype=parameters.X.dtype), (N, D, D))
+    theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
+    beta = laplace.Blocks(data.Y.shape[1]).join(mode.beta)
+    return features(parameters.X, W), information(parameters.X, W, beta, theta, data, model)
 
 
 def flatten(parameters: Parameters) -> tuple[Float[np.ndarray, " P"], Callable[[np.ndarray], Parameters]]:
@@ -271,13 +318,14 @@ def climb_precisely(
     Large counts and a large amplitude make P_j so ill-conditioned that its determinant is noise, and Newton's steps are
     lost in it: each evaluation then goes to the limit of its rounds, which double precision does not need.
     """
-    n_before = len(search.trace)
+    n_before = search.n_iterations
     single = data.Y.dtype == jnp.float32
     search = climb(search, data, model, n_iterations, on_iteration, MAX_MISSES if single else np.inf)
-    n_left = n_iterations - (len(search.trace) - n_before)
+    n_left = n_iterations - (search.n_iterations - n_before)
     if search.convergence in TOO_COARSE and single and n_left > 0:
         logger.info("%s in single precision: going on in double", search.convergence)
         data = cast(data, jnp.float64)
         parameters, mode, spectrum = cast((search.parameters, search.mode, search.spectrum), jnp.float64)
-        search = climb(Search(parameters, mode, spectrum, search.trace), data, model, n_left, on_iteration)
+        search = dataclasses.replace(search, parameters=parameters, mode=mode, spectrum=spectrum)
+        search = climb(search, data, model, n_left, on_iteration)
     return search, data

@@ -1,11 +1,13 @@
-"""Several starts of X compete: first on a Gaussian stand-in for the table, then on the table itself.
+"""Several starts of X compete: many on a Gaussian stand-in for the table, the best few on the table itself.
 
 The log posterior has many modes, and the start decides which of them is found. On the stand-in one Cholesky factor
-serves all columns, and many starts can be tried.
+serves all columns, and many starts can be tried and shaped. PCA, t-SNE and kernel matching meet the table in any case.
+There a start is dropped when it could not catch up with the highest at the rate at which it last rose.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 
 import jax
@@ -15,67 +17,204 @@ from jaxtyping import Float
 
 from .. import likelihoods
 from ..model.joint import Data, Model
+from ..numerics.affine import r2_affine
 from . import starts
+from .approach import N_ROUND, approach
 from .climb import OnIteration, climb, ignore
 from .search import Search, begin
 
 logger = logging.getLogger(__name__)
 
 # How far each round goes: short where there are many starts, longer where few are left. Choices without a measurement
-# of their own. What comes of the whole competition is measured: R^2 of X by benchmarks/map.py, and on real tables the
-# height and the accuracy beside those from single starts by benchmarks/alternatives.py.
+# of their own. What comes of the whole competition is measured: R^2 of X by benchmarks/map.py, and on tables with known
+# structure the height beside those from single starts by benchmarks/starts.py.
 N_SCREENING_ITERATIONS = 20  # of every start, on the stand-in
 N_SHORTLIST = 5  # starts that go on there, the highest
 N_SHORTLIST_ITERATIONS = 40  # of each of them
-N_FINALISTS = 2  # starts of the shortlist that go on to the table, besides t-SNE as it is
-N_FINAL_ITERATIONS = 8  # of each of them; one costs J Cholesky factors
+N_SHAPED = 2  # starts of the shortlist that go on to the table, besides others as they are
+N_EXACT_ITERATIONS = 8  # a round on the table where the approximation of the objective is of no use
 
-# The largest number of columns that the finals look at: one block of ``laplace`` (COLUMN_BLOCK), so that no iteration
-# costs more than that. A choice without a measurement.
+# Starts that meet the table as they are, not only after the stand-in: on tables far from Gaussian it can take a good
+# picture apart. Two of them are no graph of neighbours.
+AS_THEY_ARE = ("pca", "tsne", "kernel 1")
+
+# The largest number of columns that the first round on the table looks at: one block of ``laplace`` (COLUMN_BLOCK), so
+# that no iteration costs more than that. A choice without a measurement.
 N_COLUMNS = 256
 
-# Differences of log posterior on the stand-in, in nats. Choices without a measurement.
-SAME_MAXIMUM = 5.0  # searches closer than this are taken to be in one maximum, of which one finalist is enough
-WITHIN_REACH = 50.0  # a search further below the best than this is not expected to win on the table
+# Starts that the last rounds, on all rows and columns, begin with, at most. A choice without a measurement.
+N_FINALISTS = 3
+
+# Nats of log posterior within which two searches with one picture are taken to be in one maximum.
+# A choice without a measurement.
+SAME_MAXIMUM = 5.0
+
+# R^2 between two pictures, after the best affine map in either direction, from which they are the same up to how they
+# are turned. A choice without a measurement.
+SAME_PICTURE = 0.9
+
+# Nats per row below the winner within which another picture explains the table about equally well. A maximum does not
+# say how much volume belongs to it: its posterior covariances of X do, and their log determinants differ by tenths of a
+# nat per row between arrangements. A choice without a measurement.
+CLOSE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """How a start of X fared.
+
+    Attributes
+    ----------
+    name : str
+        "pca", "isomap", "tsne", "kernel" and a number for kernel matching, with "shaped" where it was improved as if
+        the table were Gaussian before; or "given".
+    n_iterations : int
+        Iterations on the table.
+    heights : tuple of float
+        Log posterior after each round on the table; where the first is on a sample of it (``sampled``), it cannot be
+        compared with the others.
+    sampled : bool
+        Whether the first round was on a sample of rows or columns.
+    same_picture : bool
+        Whether its picture is the winner's, up to how it is turned.
+    r2 : float
+        Share of the winner's picture that the best affine map of this one explains.
+    """
+
+    name: str
+    n_iterations: int
+    heights: tuple[float, ...]
+    sampled: bool
+    same_picture: bool
+    r2: float
+
+
+@dataclasses.dataclass
+class Entrant:
+    """A start on the table, its height after each round, and how many rounds were on a sample."""
+
+    search: Search
+    heights: list[float]
+    n_sampled: int = 0
+
+    @property
+    def gain(self) -> float:
+        """What the last round brought; before the second on one table there is no telling."""
+        return self.heights[-1] - self.heights[-2] if len(self.heights) - self.n_sampled > 1 else np.inf
 
 
 def choose_start(
-    data: Data, model: Model, init: str | np.ndarray, seed: int, on_iteration: OnIteration = ignore,
+    data: Data, model: Model, init: str | np.ndarray, seed: int, n_iterations: int, on_iteration: OnIteration = ignore,
     learn_amplitude: bool = True,
-) -> tuple[Search, str]:  # fmt: skip
-    """A search from the start of X that was asked for, or from the best of several ("auto"), and the start's name.
+) -> tuple[Search, tuple[Start, ...]]:  # fmt: skip
+    """A search from the start of X that was asked for, or from the best of several ("auto"), and how each fared.
 
-    Of many rows a sample competes, and the others are placed next to it. An interrupt is raised: there is nothing to
-    keep yet.
+    Of many rows or columns a sample meets the table first; the last rounds are on all of them, until one start is left
+    or ``n_iterations`` are used up. An interrupt is raised: there is nothing to keep yet.
     """
     if isinstance(init, np.ndarray):
-        return begin(seed, init, data, model, learn_amplitude), "given"
+        return begin(seed, init, data, model, learn_amplitude), (_alone("given"),)
     table = starts.stabilised(data, model)
     if init != "auto":
-        return begin(seed, starts.embed(init, table, model.D, seed), data, model, learn_amplitude), init
+        X = starts.embed(init, table, model.D, seed)
+        return begin(seed, X, data, model, learn_amplitude), (_alone(init),)
     rows = starts.landmarks(len(table), seed)
     sample = _sample(data, rows, seed)
-    candidates = starts.candidates(table[rows], model.D, seed)
-    screened = _screen(candidates, _stand_in(table[rows], sample), model, seed, on_iteration)
-    begun = {
-        name: begin(seed, np.asarray(screened[name].parameters.X), sample, model, learn_amplitude).with_parameters(
-            log_scale=screened[name].parameters.log_scale
-        )
-        for name in finalists(screened)
-    }
-    if "tsne" in candidates:  # also as it is: on tables far from Gaussian the screening can take a good picture apart
-        begun["tsne itself"] = begin(seed, candidates["tsne"], sample, model, learn_amplitude)
-    finals = {name: _advance(search, sample, model, N_FINAL_ITERATIONS, on_iteration) for name, search in begun.items()}
-    winner = max(finals, key=lambda name: finals[name].value)
-    _log_heights("as if Gaussian", screened)
-    _log_heights("then", finals)
+    entrants = _entrants(table[rows], sample, model, seed, on_iteration, learn_amplitude)
+    _advance_all(entrants, sample, model, min(N_ROUND, n_iterations), on_iteration)
+    kept = finalists(entrants)
+    sampled = sample.Y.shape != data.Y.shape
+    if sampled:
+        for name in kept:
+            parameters = entrants[name].search.parameters
+            X = starts.extend(np.asarray(parameters.X), rows, table, seed)
+            whole = begin(seed, X, data, model, learn_amplitude).with_parameters(
+                log_amplitude=parameters.log_amplitude, log_scale=parameters.log_scale
+            )
+            entrants[name].search = dataclasses.replace(whole, n_iterations=entrants[name].search.n_iterations)
+            entrants[name].n_sampled = 1
+    last = _race({name: entrants[name] for name in kept}, data, model, n_iterations, on_iteration)
+    winner = max(last, key=lambda name: last[name].heights[-1])
     logger.info("start of X: %s", winner)
-    if sample.Y.shape == data.Y.shape:
-        return finals[winner], winner
-    parameters = finals[winner].parameters
-    X = starts.extend(np.asarray(parameters.X), rows, table, seed)
-    whole = begin(seed, X, data, model, learn_amplitude)
-    return whole.with_parameters(log_amplitude=parameters.log_amplitude, log_scale=parameters.log_scale), winner
+    best = np.asarray(last[winner].search.parameters.X)
+    X_of = lambda name: np.asarray(entrants[name].search.parameters.X)  # noqa: E731
+    fared = [
+        _fared(name, entrants[name], X_of(name), best if name in kept else best[rows], sampled) for name in entrants
+    ]
+    return last[winner].search, tuple(sorted(fared, key=lambda start: start.name != winner))
+
+
+def _alone(name: str) -> Start:
+    return Start(name, 0, (), False, True, 1.0)
+
+
+def _fared(name: str, entrant: Entrant, X: np.ndarray, best: np.ndarray, sampled: bool) -> Start:
+    r2 = _likeness(best, X)
+    same = min(r2, _likeness(X, best)) >= SAME_PICTURE
+    return Start(name, entrant.search.n_iterations, tuple(entrant.heights), sampled, same, r2)
+
+
+def _likeness(X: np.ndarray, Z: np.ndarray) -> float:
+    """Share of a picture that the best affine map of another explains; pictures of one row are all alike."""
+    return r2_affine(X, Z) if len(X) > 1 else 1.0
+
+
+def _entrants(
+    table: Float[np.ndarray, "N J"], sample: Data, model: Model, seed: int, on_iteration: OnIteration,
+    learn_amplitude: bool,
+) -> dict[str, Entrant]:  # fmt: skip
+    """The starts that meet the table: some as they are, and the best few after the stand-in."""
+    candidates = starts.candidates(table, model.D, seed)
+    shaped = _screen(candidates, _stand_in(table, sample), model, seed, on_iteration)
+    _log_heights("as if Gaussian", {name: search.value for name, search in shaped.items()})
+    entrants = {}
+    for name in _distinct(shaped)[:N_SHAPED]:
+        search = begin(seed, np.asarray(shaped[name].parameters.X), sample, model, learn_amplitude)
+        entrants[f"{name} shaped"] = search.with_parameters(log_scale=shaped[name].parameters.log_scale)
+    for name in AS_THEY_ARE:
+        if name in candidates:
+            entrants[name] = begin(seed, candidates[name], sample, model, learn_amplitude)
+    return {name: Entrant(search, []) for name, search in entrants.items()}
+
+
+def _race(
+    entrants: dict[str, Entrant], data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
+) -> dict[str, Entrant]:
+    """Rounds on the whole table until one start is left, or there is nothing to gain for those that are."""
+    racing = dict(entrants)
+    while True:
+        left = {name: n_iterations - entrant.search.n_iterations for name, entrant in racing.items()}
+        _advance_all(racing, data, model, max(min(N_ROUND, *left.values()), 1), on_iteration)
+        highest = max(entrant.heights[-1] for entrant in racing.values())
+        racing = {name: entrant for name, entrant in racing.items() if entrant.heights[-1] + entrant.gain >= highest}
+        rising = [entrant for entrant in racing.values() if entrant.gain > SAME_MAXIMUM]
+        spent = min(left[name] for name in racing) <= N_ROUND
+        if len(racing) == 1 or not rising or spent:
+            return entrants
+
+
+def _advance_all(
+    entrants: dict[str, Entrant], data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
+) -> None:
+    """A round of each."""
+    for entrant in entrants.values():
+        entrant.search = _advance(entrant.search, data, model, n_iterations, on_iteration)
+        entrant.heights.append(entrant.search.value)
+    _log_heights("on the table", {name: entrant.heights[-1] for name, entrant in entrants.items()})
+
+
+def finalists(entrants: dict[str, Entrant]) -> list[str]:
+    """The highest few, without those in one maximum with a higher one."""
+    kept: list[str] = []
+    for name in sorted(entrants, key=lambda name: entrants[name].heights[-1], reverse=True):
+        if not any(_same_maximum(entrants[name].search, entrants[other].search) for other in kept):
+            kept.append(name)
+    return kept[:N_FINALISTS]
+
+
+def _same_maximum(one: Search, other: Search) -> bool:
+    X, Z = np.asarray(one.parameters.X), np.asarray(other.parameters.X)
+    return abs(one.value - other.value) < SAME_MAXIMUM and _likeness(X, Z) > SAME_PICTURE
 
 
 def _screen(
@@ -103,8 +242,12 @@ def _stand_in(table: Float[np.ndarray, "N J"], sample: Data) -> Data:
 
 
 def _advance(search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration) -> Search:
-    """A climb that raises an interrupt."""
-    search = climb(search, data, model, n_iterations, on_iteration)
+    """A round on the approximation of the objective, or on the objective itself where that is cheap or better."""
+    height = search.value
+    search = approach(search, data, model, n_iterations, on_iteration)
+    if not search.value > height:
+        exact = n_iterations if search.mode is None else min(n_iterations, N_EXACT_ITERATIONS)
+        search = climb(search, data, model, exact, on_iteration)
     if search.convergence == "interrupted":
         raise KeyboardInterrupt
     return search
@@ -126,17 +269,16 @@ def _ranked(searches: dict[str, Search]) -> list[str]:
     return sorted(searches, key=lambda name: searches[name].value, reverse=True)
 
 
-def finalists(searches: dict[str, Search]) -> list[str]:
-    """The highest few that are within reach of the highest and not in the same maximum as one above them."""
+def _distinct(searches: dict[str, Search]) -> list[str]:
+    """Names from the highest to the lowest, without those in one maximum with one above them."""
     ranked = _ranked(searches)
     kept = ranked[:1]
     for name in ranked[1:]:
-        value = searches[name].value
-        if searches[kept[-1]].value - value > SAME_MAXIMUM and searches[kept[0]].value - value < WITHIN_REACH:
+        if searches[kept[-1]].value - searches[name].value > SAME_MAXIMUM:
             kept.append(name)
-    return kept[:N_FINALISTS]
+    return kept
 
 
-def _log_heights(round_name: str, searches: dict[str, Search]) -> None:
-    heights = ", ".join(f"{name} {search.value:.1f}" for name, search in searches.items())
-    logger.info("log posterior %s: %s", round_name, heights)
+def _log_heights(round_name: str, heights: dict[str, float]) -> None:
+    listed = ", ".join(f"{name} {height:.1f}" for name, height in heights.items())
+    logger.info("log posterior %s: %s", round_name, listed)

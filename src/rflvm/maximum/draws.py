@@ -37,7 +37,7 @@ def laplace_draws(fit: Fit, data: Data, n_draws: int, seed: int) -> Draws:
     X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
     beta = _draw_beta(rng, fit, data, n_draws, seed)
     constant = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha}
-    constant |= {"log_joint": fit.trace[-1]} | fit.theta
+    constant |= {"log_joint": fit.log_posterior} | fit.theta
     arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in constant.items()}
     arrays |= {"X": X, "beta": beta}
     return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1)

@@ -23,8 +23,9 @@ from ..model.joint import Data, Model, Prior
 from ..numerics import linalg, memory_maps
 from ..numerics.precision import precision
 from . import starts
+from .approach import approach
 from .climb import OnIteration, climb_precisely, ignore
-from .competition import choose_start
+from .competition import Start, choose_start
 from .objective import Kernel
 from .result import Fit, summarise
 from .search import Search, free_frequencies
@@ -39,7 +40,7 @@ PROGRESS: Any = {"unit": "iteration", "bar_format": "{desc}{n_fmt} iterations [{
 def find_maximum(
     data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
     on_iteration: OnIteration = ignore, *, learn_amplitude: bool = True,
-) -> tuple[Search, Data, str]:  # fmt: skip
+) -> tuple[Search, Data, tuple[Start, ...]]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again.
 
     Parameters
@@ -55,18 +56,32 @@ def find_maximum(
 
     Returns
     -------
-    Search, Data, str
-        Where the maximisation ended, the data in the precision in which it ended, and the name of the start.
+    Search, Data, tuple of Start
+        Where the maximisation ended, the data in the precision in which it ended, and how the starts fared, the winner
+        first.
     """
-    search, start = choose_start(data, model, init, seed, on_iteration, learn_amplitude)
-    search, data = climb_precisely(search, data, model, n_iterations, on_iteration)
+    n_first = n_iterations if kernel == "rbf" else n_iterations // 2
+    search, fared = choose_start(data, model, init, seed, n_first, on_iteration, learn_amplitude)
+    search, data = _climb_on(search, data, model, n_first, on_iteration)
     if kernel == "learned":
-        for key in jax.random.split(jax.random.key(seed), N_ROUNDS):
+        for n_left, key in zip(range(N_ROUNDS, 0, -1), jax.random.split(jax.random.key(seed), N_ROUNDS), strict=True):
             if search.convergence == "interrupted":
                 break
             search = free_frequencies(key, search, model)
-            search, data = climb_precisely(search, data, model, n_iterations, on_iteration)
-    return search, data, start
+            until = search.n_iterations + (n_iterations - search.n_iterations) // n_left
+            search, data = _climb_on(search, data, model, until, on_iteration)
+    return search, data, fared
+
+
+def _climb_on(
+    search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
+) -> tuple[Search, Data]:
+    """By the approximation and then by the objective itself, until so many iterations have been made in all."""
+    search = approach(search, data, model, n_iterations - search.n_iterations, on_iteration)
+    n_left = n_iterations - search.n_iterations
+    if search.convergence == "interrupted" or (n_left <= 0 and np.isfinite(search.value)):
+        return search, data
+    return climb_precisely(search, data, model, max(n_left, 1), on_iteration)
 
 
 def maximise(
@@ -77,7 +92,7 @@ def maximise(
     n_features: int = 100,
     kernel: Kernel = "rbf",
     init: str | np.ndarray = "auto",
-    n_iterations: int = 40,
+    n_iterations: int = 300,
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
@@ -99,10 +114,11 @@ def maximise(
     kernel : {"rbf", "learned"}
         An RBF kernel with a learned scale, or frequencies free under their mixture prior.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
-        Where X starts. "auto" lets all of them compete, first as if the table were Gaussian, then the best and
-        t-SNE on the table itself, keeps the one with the highest posterior density and logs it.
+        Where X starts. "auto" lets all of them compete, first as if the table were Gaussian, then the best of them,
+        PCA, t-SNE and kernel matching on the table itself, and keeps the one with the highest posterior density.
     n_iterations : int
-        The largest number of L-BFGS iterations: of the climb with an RBF kernel, and of each of the three with W free.
+        The largest number of L-BFGS iterations on the way from the start to the end, those of the competition on the
+        table included. With W free the first half of them is for the RBF kernel.
     seed : int
         The same seed gives the same fit, bit for bit, on the same machine.
     mask, offset, prior
@@ -147,5 +163,5 @@ def maximise(
                 bar.update()
                 bar.set_postfix_str(f"log posterior {height:.1f}")
 
-            search, data, start = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
-        return summarise(search, start, data, model, memory_budget)
+            search, data, fared = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
+        return summarise(search, fared, data, model, memory_budget)

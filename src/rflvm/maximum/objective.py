@@ -88,6 +88,24 @@ class Spectrum(NamedTuple):
     volume_weight: Float[Array, ""]
 
 
+class Anchor(NamedTuple):
+    """An approximation of the objective for steps away from a point, the anchor, where its gradient is exact.
+
+    The determinants are those of a curvature that columns share; a term that is linear in the parameters makes up for
+    the difference of the gradients at the anchor.
+
+    Attributes
+    ----------
+    shared : SharedCurvature
+        From the curvatures of the cells at the anchor.
+    correction : Parameters
+        Gradient of the objective less that of the approximation, at the anchor.
+    """
+
+    shared: laplace.SharedCurvature
+    correction: Parameters
+
+
 def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D"]:
     """W of either kernel."""
     if parameters.W is not None:
@@ -173,11 +191,13 @@ def volume_weight(information: float, N: int, J: int) -> float:
 
 @functools.partial(compiled, quick=True, static_argnames=("model", "tolerance"))
 def evaluate(
-    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float
-) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:
+    parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model, tolerance: float,
+    anchor: Anchor | None = None,
+) -> tuple[Float[Array, ""], Parameters, laplace.Evidence | None]:  # fmt: skip
     """The objective, its gradient, and the modes of beta with what their search has seen (None: no search is needed).
 
     Modes are handed on as coefficients of Phi without the amplitude, so that F stays where it was when that changes.
+    With an anchor it is the approximation that belongs to it.
     """
 
     def objective(parameters):
@@ -189,7 +209,13 @@ def evaluate(
             return jnp.sum(values.astype(double)) + prior, None
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items() if value.ndim}
         warm_start = laplace.rescaled(mode, 1 / column_scale)
-        value, evidence = laplace.log_evidence(Phi, theta, warm_start, data, model, tolerance)
+        shared = None if anchor is None else anchor.shared
+        value, evidence = laplace.log_evidence(Phi, theta, warm_start, data, model, tolerance, shared)
+        if anchor is not None:
+            linear = jax.tree.map(
+                lambda slope, part: jnp.sum((slope * part).astype(double)), anchor.correction, parameters
+            )
+            value += sum(jax.tree.leaves(linear))
         return value + prior, evidence._replace(mode=laplace.rescaled(evidence.mode, column_scale))
 
     (value, evidence), gradient = jax.value_and_grad(objective, has_aux=True)(parameters)

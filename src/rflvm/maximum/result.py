@@ -18,6 +18,7 @@ from ..model.joint import Data, Model
 from ..model.laplace import Mode
 from ..numerics import linalg
 from ..numerics.compilation import compiled
+from .competition import Start
 from .objective import Parameters, Spectrum, frequencies, scaled_features
 from .search import Convergence, Search
 
@@ -58,13 +59,20 @@ class Fit:
         See ``beta_factor``: the noise variances of a Gaussian table, else ones.
     theta : dict of array () or (J,)
         The family's own parameters, by name.
-    trace : array (n_iterations,)
-        The objective after each iteration.
+    log_posterior : float
+        The objective at the maximum: log p(X, W, theta | Y) with beta integrated out, up to a constant, and the
+        effective volume correction. Comparable between fits of one table with one family, kernel and prior.
+    n_iterations : int
+        Iterations from the start to the end.
+    trace : array
+        The objective after each iteration, of those on an approximation after each round.
     convergence : str
         "converged", "iteration limit", "line search failed", "modes not found" (of beta, by Newton's method,
         in some column) or "interrupted".
     init : str
         The start of X that was used.
+    starts : tuple of Start
+        How the starts that met the table fared, the one that was used first.
     """
 
     model: Model
@@ -80,9 +88,12 @@ class Fit:
     beta_factor: np.ndarray | None
     beta_scale: np.ndarray
     theta: dict[str, np.ndarray]
+    log_posterior: float
+    n_iterations: int
     trace: np.ndarray
     convergence: Convergence
     init: str
+    starts: tuple[Start, ...]
 
 
 class Posterior(NamedTuple):
@@ -106,7 +117,7 @@ class Posterior(NamedTuple):
     X_covariance: Float[Array, "N D D"]
 
 
-def summarise(search: Search, init: str, data: Data, model: Model, memory_budget: float) -> Fit:
+def summarise(search: Search, starts: tuple[Start, ...], data: Data, model: Model, memory_budget: float) -> Fit:
     """The fit at the end of a search."""
     parameters, spectrum = search.parameters, search.spectrum
     theta, beta, column_scale, X_covariance = posterior(parameters, search.mode, spectrum, data, model)
@@ -127,9 +138,12 @@ def summarise(search: Search, init: str, data: Data, model: Model, memory_budget
         beta_factor=np.asarray(beta.factor) if keep_factor else None,
         beta_scale=np.asarray(beta.scale),
         theta={name: np.asarray(value) for name, value in theta.items()},
+        log_posterior=search.value,
+        n_iterations=search.n_iterations,
         trace=np.array(search.trace),
         convergence=search.convergence,
-        init=init,
+        init=starts[0].name,
+        starts=starts,
     )
 
 

@@ -39,7 +39,9 @@ class Search:
     spectrum : Spectrum
         What is held constant.
     trace : list of float
-        The objective after each iteration, of all climbs.
+        The objective after each iteration, of all climbs, and after each round of ``approach``.
+    n_iterations : int
+        Iterations so far.
     value : float
         The objective at ``parameters``; minus infinity before the first climb.
     convergence : str
@@ -51,6 +53,7 @@ class Search:
     mode: Mode | None
     spectrum: Spectrum
     trace: list[float]
+    n_iterations: int = 0
     value: float = -np.inf
     convergence: Convergence = "iteration limit"
 

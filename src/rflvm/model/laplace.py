@@ -37,6 +37,7 @@ _ROUNDS = 12  # in which a column may have its P^{-1} computed anew
 _WORST = 32  # columns that have it computed at once, those with the largest decrement
 _DAMPING = 0.1  # of the first step of these, as a share of the column's mean curvature
 _RADIUS = 4.0  # first trust radius: the largest change of a cell of F
+_GROUPS = 8  # of columns with determinants in common, where the curvature is shared
 _SLACK = 1e-6  # by which a step may lower the log density, for rounding
 
 
@@ -104,6 +105,17 @@ class Blocks:
         )
 
 
+class SharedCurvature(NamedTuple):
+    """Curvatures u_n w_j of rank one in place of those of the cells, for determinants that cost next to nothing.
+
+    Columns with similar w_j are one group, and log |w Phi' diag(u) Phi + B0^{-1}| is computed once for each of them.
+    """
+
+    rows: Float[Array, " N"]  # u, of mean 1
+    columns: Float[Array, " G"]  # w of each group
+    counts: Float[Array, " G"]  # columns in each group
+
+
 class Evidence(NamedTuple):
     """What one evaluation gives besides its value."""
 
@@ -122,21 +134,24 @@ def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
 
 
 def log_evidence(
-    Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model, tolerance: float
-) -> tuple[Float[Array, ""], Evidence]:
+    Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model, tolerance: float,
+    shared: SharedCurvature | None = None,
+) -> tuple[Float[Array, ""], Evidence]:  # fmt: skip
     """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) each.
 
     The mode is found from the given one, to a Newton decrement below ``tolerance`` times one plus the size of
-    the column's log density.
+    the column's log density. With ``shared`` the determinants are approximated, and the inverses of the mode are kept
+    as they are: a small part of the work.
     """
     blocks = Blocks(data.Y.shape[1])
+    integrate = _integrate if shared is None else _maximise
 
-    def forward(Phi, theta, mode, columns, offset):
+    def forward(Phi, theta, mode, shared, columns, offset):
         # Computed once, not anew inside each matrix product.
         Phi, mode = lax.optimization_barrier((Phi, mode))
 
         def block(dPhi, inputs):
-            out = _integrate(Phi, *inputs, offset=offset, model=model, tolerance=tolerance)
+            out = integrate(Phi, *inputs, offset=offset, model=model, tolerance=tolerance)
             return dPhi + out.Phi_slope, out._replace(Phi_slope=jnp.zeros(()))
 
         inputs = (columns, {name: blocks.cut(value, 1) for name, value in theta.items()}, mode)
@@ -147,15 +162,45 @@ def log_evidence(
         )
         # Summed in double precision, for a maximiser looks at small differences of a large sum.
         total = jnp.sum(out.values.astype(jnp.result_type(float)))
+        if shared is not None:
+            Phi, total = lax.optimization_barrier((Phi, total))  # one batched LAPACK call after the other
+            half_logdet, slope = _shared_determinants(Phi, shared, model)
+            total, dPhi = total - half_logdet.astype(total.dtype), dPhi - slope
         return (total, evidence), (dPhi, dtheta)
 
     def backward(slopes, cotangent):
         dPhi, dtheta = jax.tree.map(lambda slope: cotangent[0].astype(slope.dtype) * slope, slopes)
-        return dPhi, dtheta, None, None, None
+        return dPhi, dtheta, None, None, None, None
 
     integrated = jax.custom_vjp(lambda *arguments: forward(*arguments)[0])
     integrated.defvjp(forward, backward)
-    return integrated(Phi, theta, mode, blocks.columns(data), data.offset)
+    return integrated(Phi, theta, mode, shared, blocks.columns(data), data.offset)
+
+
+def share_curvature(theta: dict[str, Array], mode: Mode, data: Data, model: Model) -> SharedCurvature:
+    """Curvatures of rank one with the same totals of rows and columns as those of the cells at a mode."""
+    columns = Columns(data.Y, data.mask, data.trials)
+    _, curvature = _slope_and_curvature(Blocks(data.Y.shape[1]).join(mode.F), theta, columns, model)
+    J = curvature.shape[1]
+    per_row, per_column = curvature.mean(axis=1), curvature.mean(axis=0)
+    n_groups = min(J, _GROUPS)
+    group = jnp.arange(J) * n_groups // J
+    counts = jax.ops.segment_sum(jnp.ones(J, curvature.dtype), group, n_groups)
+    weights = jax.ops.segment_sum(jnp.sort(per_column), group, n_groups) / counts
+    u = per_row / jnp.maximum(per_row.mean(), jnp.finfo(curvature.dtype).tiny)
+    return SharedCurvature(u, weights, counts)
+
+
+def _shared_determinants(
+    Phi: Float[Array, "N M"], shared: SharedCurvature, model: Model
+) -> tuple[Float[Array, ""], Float[Array, "N M"]]:
+    """1/2 sum_j log |P_j| with curvatures of rank one, and its derivative in Phi."""
+    weighted = Phi * shared.rows[:, None]
+    precision = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
+    L, _ = linalg.cholesky(shared.columns[:, None, None] * (Phi.T @ weighted)[None] + precision[None])
+    logdets = jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+    inverse = jnp.tensordot(shared.counts * shared.columns, linalg.inverse_from_cholesky(L), axes=1)
+    return jnp.sum(shared.counts * logdets), weighted @ inverse
 
 
 def _log_factor(F, theta, columns: Columns, model: Model):
@@ -227,6 +272,21 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     dF, dtheta, g = jax.grad(with_constants, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
     return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
+
+
+def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
+    """Value and gradient of one block of columns at the modes, without determinants."""
+    base = _log_base(theta, columns, model)
+    beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+
+    def log_density(F, theta):
+        return _log_factor(F, theta, columns, model) + _log_base(theta, columns, model)
+
+    F = linear_predictor(Phi, beta, offset)
+    cells, pullback = jax.vjp(log_density, F, theta)
+    dF, dtheta = pullback(jnp.ones_like(cells))
+    values = cells.sum(axis=0) + log_prior_beta(beta, theta, model)
+    return _Block(values, dF @ beta.T, dtheta, beta, mode.inverse, F, rounds, decrement, arrived)
 
 
 def _factor(Phi, weights, precision):

@@ -37,19 +37,36 @@ def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Lo
     Phi, slopes = features_and_slopes(X, state.W)
     F = linear_predictor(Phi, state.beta, data.offset)
     dF = slopes @ state.beta
-
-    def log_factor(f):
-        cells = model.likelihood.log_factor(data.Y, f, state.theta, data.trials)
-        return cells if data.mask is None else jnp.where(data.mask, cells, 0)
-
-    cells, G, curvature = slope_and_curvature(log_factor, F)
-    weighted = dF * curvature[None]
+    cells, G, curvature = _slope_and_curvature(F, state.theta, data, model)
     return Local(
         X=X,
         value=cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1),
         gradient=jnp.einsum("dnj,nj->nd", dF, G) - X,
-        metric=jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(X.shape[1], dtype=X.dtype)[None],
+        metric=_metric(dF, curvature),
     )
+
+
+def information(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict[str, Array], data: Data,
+    model: Model,
+) -> Float[Array, "N D D"]:  # fmt: skip
+    """The metric of each row at X: its prior precision plus the Fisher information of its cells."""
+    Phi, slopes = features_and_slopes(X, W)
+    F, dF = linear_predictor(Phi, beta, data.offset), slopes @ beta
+    return _metric(dF, _slope_and_curvature(F, theta, data, model)[2])
+
+
+def _slope_and_curvature(F, theta, data: Data, model: Model):
+    def log_factor(f):
+        cells = model.likelihood.log_factor(data.Y, f, theta, data.trials)
+        return cells if data.mask is None else jnp.where(data.mask, cells, 0)
+
+    return slope_and_curvature(log_factor, F)
+
+
+def _metric(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:
+    weighted = dF * curvature[None]
+    return jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
 
 
 def scoring_direction(local: Local) -> Float[Array, "N D"]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import RFLVM
 from ..files import npz
-from ..fitted import diagnostics
+from ..fitted import arrangements, diagnosis, diagnostics
 from ..fitted.fit import Fitted
 from ..fitted.summaries import column_names, image_shape_of, row_names
 from ..numerics.errors import Sentence
@@ -154,6 +154,8 @@ def _words(name: str) -> str:
 def _verdict(fitted: Fitted) -> str:
     if fitted.advice:
         return '<p class="verdict warn"><a href="#diagnostics">Read this before relying on it</a></p>'
+    if fitted.caution:
+        return '<p class="verdict warn"><a href="#diagnostics">Two arrangements explain this table</a></p>'
     return '<p class="verdict good"><a href="#diagnostics">Nothing speaks against relying on this fit</a></p>'
 
 
@@ -210,9 +212,8 @@ def _definitions(about: dict[str, str]) -> str:
 
 
 def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
-    advice = say(fitted.advice)
-    sentence = f"What to do: {advice}." if advice else "Nothing speaks against relying on this fit."
-    parts = [f'<p class="advice {"warn" if advice else "good"}">{escape(sentence)}</p>']
+    warn = bool(fitted.advice or fitted.caution)
+    parts = [f'<p class="advice {"warn" if warn else "good"}">{escape(say(diagnosis.verdict(fitted)))}</p>']
     run = fitted.draws.run
     if run is None:
         parts.append(
@@ -220,6 +221,9 @@ def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
             "Uncertainty comes from a Gaussian approximation around the maximum and is a first impression; "
             f"<code>{escape(say(SAMPLER))}</code> draws from the posterior itself.</p>"
         )
+        compared = "\n".join(arrangements.table(fitted.starts))
+        if compared:
+            parts.append(f"<p>Several starts were compared:</p>\n<pre>{escape(compared)}</pre>")
         return "\n".join(parts)
     n_chains, n_draws = fitted.draws["log_joint"].shape
     rows = "\n".join(

@@ -32,7 +32,7 @@ from .sweep import Moves
 logger = logging.getLogger(__name__)
 
 
-N_MAP_ITERATIONS = 60
+N_MAP_ITERATIONS = 150
 
 
 _log_joint = compiled(log_joint, static_argnames="model")
@@ -228,12 +228,12 @@ def _starter(
     if isinstance(init, str) and init == "map":
         with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where it is needed
             single = linalg.cast(data, jnp.float32)
-            search, used, name = find_maximum(
+            search, used, fared = find_maximum(
                 single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
             )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt
-        logger.info("the chains start at the MAP, found from the %s start (%s)", name, search.convergence)
+        logger.info("the chains start at the MAP, found from the %s start (%s)", fared[0].name, search.convergence)
 
         def at_maximum(key):
             with precision("float64"):

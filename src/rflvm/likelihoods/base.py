@@ -26,6 +26,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float
 
 from ..numerics.errors import InputError, Sentence
+from ..numerics.units import Units
 
 LARGEST_COUNT = 2.0**53  # every float beyond is a whole number, and neighbouring whole numbers are the same float
 
@@ -81,6 +82,19 @@ class Likelihood:
     def encode(self, Y: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """The table as the engines see it: cells, which of them count, and trials per cell."""
         return np.where(observed, Y, 0), observed, None
+
+    def units(self, Y: np.ndarray, observed: np.ndarray, offset: np.ndarray) -> Units | None:
+        """Location and scale of each column of an encoded table, of which the engines see the standardised cells.
+
+        For families of locations and scales: location + scale * y of a y with (f, theta) has to be distributed like a
+        y with (location + scale * f, ``theta_in_units``). Priors are then stated on the standard scale, and offsets are
+        in the units of the table, and taken out first. None: cells have no unit and are seen as they are.
+        """
+        return None
+
+    def theta_in_units(self, theta: dict[str, np.ndarray], scale: Float[np.ndarray, " J"]) -> dict[str, np.ndarray]:
+        """The family's own parameters (..., J) on the standard scale, in ``units`` of this scale."""
+        return theta
 
     def stabilise(self, Y: np.ndarray, offset: np.ndarray, trials: np.ndarray | None) -> np.ndarray:
         """The encoded cells on a scale where their noise is roughly even, offset (N, 1) taken out: for the starts."""

@@ -1,6 +1,9 @@
 """Gaussian observations with the conjugate normal-inverse-gamma prior (paper, Eqs. 6, 12 and appendix B).
 
 y_nj ~ N(f_nj, sigma_j^2)    beta_j | sigma_j^2 ~ N(0, sigma_j^2 B0)    sigma_j^2 ~ InvGamma(a0, b0)
+
+Here y_nj is a cell on the standard scale: less the offset of its row and the mean of its column, over the standard
+deviation of its column. So the units in which a column was measured do not matter.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
+from ..numerics import units
 from .base import Likelihood
 
 
@@ -28,7 +32,8 @@ class Gaussian(Likelihood):
         step grows with the number of distinct columns of the mask, so with many missing cells
         and many columns ``marginal=False`` is faster.
     a0, b0 : float
-        Shape and rate of the inverse-gamma prior of each sigma_j^2.
+        Shape and rate of the inverse-gamma prior of each sigma_j^2, the variance of the noise in units of the variance
+        of column j.
     """
 
     marginal: bool = True
@@ -51,6 +56,12 @@ class Gaussian(Likelihood):
     def suited_to(self, observed):
         # Gaps of its own give every column its own Gram matrix: beta sampled is then cheaper than beta integrated out.
         return dataclasses.replace(self, marginal=bool((observed == observed[:, :1]).all()))
+
+    def units(self, Y, observed, offset):
+        return units.mean_and_deviation(Y, observed, offset)
+
+    def theta_in_units(self, theta, scale):
+        return theta | {"sigma2": theta["sigma2"] * scale**2}
 
     def stabilise(self, Y, offset, trials):
         return Y - offset

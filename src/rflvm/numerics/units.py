@@ -1,0 +1,73 @@
+"""Units of the columns of a table: the standard scale, and the way back.
+
+A column in units (location, scale) is y = location + scale * y~ with y~ on the standard scale. What is given in the
+units of the table is brought to the standard scale in double precision, before anything is rounded to single.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+# A column whose cells differ from their mean by this many units in the last place is taken to vary by rounding only.
+ROUNDING_ULPS = 8
+
+
+class Units(NamedTuple):
+    """Location and scale of each column; scales are positive."""
+
+    location: Float[np.ndarray, " J"]
+    scale: Float[np.ndarray, " J"]
+
+
+def mean_and_deviation(
+    Y: Float[np.ndarray, "N J"], observed: Bool[np.ndarray, "N J"], offset: Float[np.ndarray, " N"]
+) -> Units:
+    """Mean and standard deviation of the observed cells of each column, less the offset; 1 for a constant column."""
+    largest = np.where(observed, np.maximum(np.abs(Y), np.abs(offset)[:, None]), 0).max(axis=0)
+    # Powers of two, by which a product is exact, so that squares neither overflow nor underflow.
+    exponent = np.frexp(largest)[1]
+    cells = np.where(observed, np.ldexp(Y, -exponent) - np.ldexp(offset[:, None], -exponent), 0)
+    n = np.maximum(observed.sum(axis=0), 1)
+    # The mean of deviations from one of the cells is exact where all of them are equal.
+    first = np.take_along_axis(cells, observed.argmax(axis=0)[None], axis=0)[0]
+    mean = first + np.where(observed, cells - first, 0).sum(axis=0) / n
+    away = np.where(observed, cells - mean, 0)
+    deviation = np.sqrt((away**2).sum(axis=0) / n)
+    varies = np.abs(away).max(axis=0) > ROUNDING_ULPS * np.finfo(float).eps
+    return Units(np.ldexp(mean, exponent), np.where(varies, np.ldexp(deviation, exponent), 1.0))
+
+
+def standardised(
+    Y: Float[np.ndarray, "n J"], observed: Bool[np.ndarray, "n J"], offset: Float[np.ndarray, " n"], units: Units | None
+) -> Float[np.ndarray, "n J"]:
+    """Cells on the standard scale, the offset of their row taken out and 0 where not observed; as given without units.
+
+    The offset is in the units of the table, so there is none left on the standard scale.
+    """
+    if units is None:
+        return Y
+    return np.where(observed, (Y - offset[:, None] - units.location) / units.scale, 0)
+
+
+def restored(
+    cells: Float[np.ndarray, "*S n J"], offset: Float[np.ndarray, " n"], units: Units | None
+) -> Float[np.ndarray, "*S n J"]:
+    """Cells, or means or quantiles of them, from the standard scale in units, the offset of their row put back."""
+    return cells if units is None else units.location + units.scale * np.asarray(cells, float) + offset[:, None]
+
+
+def coefficients(beta: Float[np.ndarray, "*S M J"], units: Units | None) -> Float[np.ndarray, "*S M J"]:
+    """Coefficients whose linear predictor is in units; the last row has the intercepts."""
+    if units is None:
+        return beta
+    scaled = np.asarray(beta, float) * units.scale
+    scaled[..., -1, :] += units.location
+    return scaled
+
+
+def log_scales(observed: Bool[np.ndarray, "n J"], units: Units | None) -> Float[np.ndarray, "n J"]:
+    """What the log density of each observed cell loses on the way from the standard scale to units."""
+    return np.zeros(observed.shape) if units is None else np.where(observed, np.log(units.scale), 0)

@@ -192,8 +192,8 @@ def test_objects_are_not_written(tmp_path):
 
 
 def test_another_version_is_named(path):
-    rewrite(path, with_header(members(path), format=2, rflvm="9.9"))
-    with pytest.raises(FileError, match=rf"format 2, written by rflvm 9.9; .* reads format {npz.FORMAT}: upgrade"):
+    rewrite(path, with_header(members(path), format=3, rflvm="9.9"))
+    with pytest.raises(FileError, match=rf"format 3, written by .* 9.9; .* up to format {npz.FORMAT}: upgrade"):
         npz.read(path, "model")
 
 

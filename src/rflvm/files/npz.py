@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-FORMAT = 1
+# What is written, and what can be read. In format 2 a model may have units, without which it must not be read.
+FORMAT, FORMATS = 2, (1, 2)
 TEMPORARY = ".tmp"
 _NUMBERS = "biuf"  # kinds of dtype: bool, integers, floats
 _LONGEST_NPY_HEADER = 1000
@@ -125,10 +126,10 @@ def _read(file: BufferedReader, path: str, kind: str) -> tuple[dict[str, Any], d
             if member.read() != _sha256(text).encode():
                 raise ValueError("the header does not match its digest")
         about = json.loads(text)
-        if about["format"] != FORMAT:
+        if about["format"] not in FORMATS:
             raise FileError(
                 f"{path} has format {about['format']}, written by rflvm {about.get('rflvm')}; rflvm "
-                f"{version('rflvm')} reads format {FORMAT}: upgrade rflvm"
+                f"{version('rflvm')} reads up to format {FORMAT}: upgrade rflvm"
             )
         if about["kind"] != kind:
             raise FileError(f"{path} holds a {about['kind']}, not a {kind}: give the path of a {kind}")

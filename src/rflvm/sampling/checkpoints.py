@@ -26,7 +26,9 @@ from ..model.joint import Model
 from ..numerics.errors import InputError
 
 SECONDS = 10.0  # between two writes, at least
-VERSION = 2  # of the format of a folder; rflvm 0.1 wrote version 1, which has no version number
+# Of the format of a folder. Version 1, of rflvm 0.1, has no version number; before version 3 the chains of a Gaussian
+# table were not on the standard scale.
+VERSION = 3
 
 
 Chains = list[Any]  # of ``chain.Chain``

@@ -14,6 +14,7 @@ from .fitted.datatree import cell_densities
 from .model.draws import Draws
 from .numerics.affine import r2_affine
 from .numerics.precision import precision
+from .numerics.units import log_scales
 
 __all__ = ["Accuracy", "kernel_mse", "knn_accuracy", "log_predictive_density", "mse", "r2_affine"]
 
@@ -153,8 +154,8 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
             f"the cells of a {likelihood.name} row are known together: a single one has no density of its own"
         )
     with precision("float64"):
-        data = checks.to_device(checks.check_rows(values, likelihood, offset), "float64")
+        data = checks.to_device(checks.check_rows(values, likelihood, offset, draws.units), "float64")
         total, count = np.full(int(held_out.sum()), -np.inf), 0
         for densities in cell_densities(draws, data):
             total, count = np.logaddexp(total, densities[held_out]), count + 1
-    return float(np.mean(total) - np.log(count))
+    return float(np.mean(total - log_scales(held_out, draws.units)[held_out]) - np.log(count))

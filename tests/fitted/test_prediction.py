@@ -49,7 +49,7 @@ def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
     _, drawn = prediction.generate(jax.random.key(3), jnp.asarray(offset), trials, jnp.full(n, 20.0), members, model)
     Y = np.where(rng.random((n, J)) < 0.2, np.nan, drawn)
     Y[-1] = np.nan
-    return checks.to_device(checks.check_rows(Y, model.likelihood, offset), "float64")
+    return checks.to_device(checks.check_rows(Y, model.likelihood, offset, None), "float64")
 
 
 def on_grid(data: Data, members: prediction.Members, model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -116,7 +116,7 @@ def test_the_answer_for_a_row_does_not_depend_on_its_neighbours():
     Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
 
     def moments(Y):
-        data = checks.to_device(checks.check_rows(Y, model.likelihood, None), "float64")
+        data = checks.to_device(checks.check_rows(Y, model.likelihood, None, None), "float64")
         parts = [
             jax.tree.map(lambda part, n=n: part[:n], prediction.moments(prediction.place(block, members, model)))
             for block, n in prediction.blocks(data)

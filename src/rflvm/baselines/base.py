@@ -34,7 +34,7 @@ class Baseline(BaseEstimator, ABC):
         """Fit the method to a table (N, J) of any kind that ``RFLVM`` takes; ``y`` is ignored. Returns itself."""
         D = checks.check_integer("n_components", self.n_components, 1)
         seed = checks.check_seed(self.random_state)
-        values, observed, _, _ = checks.check_table(tables.read(Y).values, self._family(), None, None, D)
+        values, observed, *_ = checks.check_table(tables.read(Y).values, self._family(), None, None, D)
         self._refuse_gaps(observed)
         self.n_features_in_ = values.shape[1]
         self.embedding_ = self._embed(values, observed, seed)
@@ -66,7 +66,7 @@ class Placing(Baseline):
         check_is_fitted(self)
         reading = tables.read(Y)
         checks.check_columns(reading, self.n_features_in_, None, type(self).__name__)
-        values, observed, _, _ = checks.check_rows(reading.values, self._family(), None)
+        values, observed, *_ = checks.check_rows(reading.values, self._family(), None, None)
         self._refuse_gaps(observed)
         return self._place(values)
 

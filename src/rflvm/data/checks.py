@@ -13,6 +13,7 @@ from ..likelihoods import Likelihood
 from ..likelihoods.base import first_bad_cell
 from ..model.joint import Data, Prior
 from ..numerics.errors import InputError, InputTypeError
+from ..numerics.units import Units, standardised
 from . import tables
 
 # An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
@@ -25,12 +26,27 @@ LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
 
 
 class Table(NamedTuple):
-    """A checked table, on the host: cells, which of them count, offset per row, trials per cell."""
+    """A checked table, on the host, as it was given; ``to_device`` standardises the cells of a table with units.
+
+    Attributes
+    ----------
+    Y : ndarray of shape (N, J)
+        Cells, 0 where they do not count.
+    observed : ndarray of bool of shape (N, J)
+        Which cells count.
+    offset : ndarray of shape (N,)
+        Offset of each row.
+    trials : ndarray of shape (N, J) or None
+        Trials of each cell.
+    units : Units or None
+        Location and scale of each column of the table that was fitted; None for a family without.
+    """
 
     Y: np.ndarray
     observed: np.ndarray
     offset: np.ndarray
     trials: np.ndarray | None
+    units: Units | None = None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -158,7 +174,8 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
             )
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
-    return Table(cells, counted, check_offset(offset, N), trials)
+    offset = check_offset(offset, N)
+    return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset))
 
 
 def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
@@ -166,10 +183,10 @@ def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> 
     return Y if isinstance(Y, Table) else check_table(tables.read(Y).values, likelihood, mask, offset, D)
 
 
-def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray) -> Table:
-    """A table and an offset that were checked before."""
+def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray, units: Units | None) -> Table:
+    """A table and an offset that were checked before, in the units of the table that was fitted."""
     cells, counted, trials = likelihood.encode(values, ~np.isnan(values))
-    return Table(cells, counted, offset, trials)
+    return Table(cells, counted, offset, trials, units)
 
 
 def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
@@ -234,12 +251,12 @@ def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     return np.log(np.where(total > 0, total, 1) / np.where(total > 0, usual, 1))
 
 
-def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table:
-    """Rows to be placed in a fitted model. They may have no observed cell at all."""
+def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any, units: Units | None) -> Table:
+    """Rows to be placed in a fitted model, in the units of its table. They may have no observed cell at all."""
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    return encode_table(values, likelihood, check_offset(offset, len(values)))
+    return encode_table(values, likelihood, check_offset(offset, len(values)), units)
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:
@@ -292,8 +309,10 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
 
 
 def to_device(table: Table, dtype: str) -> Data:
-    """The table as JAX arrays; no mask at all when every cell counts."""
-    large = np.abs(table.Y) > np.finfo(dtype).max
+    """The table as JAX arrays, on the standard scale where it has units; no mask at all when every cell counts."""
+    cells = standardised(table.Y, table.observed, table.offset, table.units)
+    offset = table.offset if table.units is None else np.zeros_like(table.offset)
+    large = np.abs(cells) > np.finfo(dtype).max
     if large.any():
         raise InputError(
             "{cell} is too large for {dtype}: rescale {Y}{or_float64:, or use dtype='float64'}",
@@ -301,8 +320,8 @@ def to_device(table: Table, dtype: str) -> Data:
             dtype=dtype,
         )
     return Data(
-        Y=jnp.asarray(table.Y, dtype),
+        Y=jnp.asarray(cells, dtype),
         mask=None if table.observed.all() else jnp.asarray(table.observed),
-        offset=jnp.asarray(table.offset, dtype),
+        offset=jnp.asarray(offset, dtype),
         trials=None if table.trials is None else jnp.asarray(table.trials, dtype),
     )

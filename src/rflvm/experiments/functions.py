@@ -13,7 +13,8 @@ from ..numerics.precision import precision
 
 
 def mean_functions(draws: Draws) -> Float[np.ndarray, "N J"]:
-    """Posterior mean of F, over the draws that have beta."""
+    """Posterior mean of F in the units of the table, over the draws that have beta."""
+    draws = draws.in_units()
     with precision("float64"):
         compute = compiled(lambda X, W, beta: features(X, W) @ beta)
         total, count = 0.0, 0

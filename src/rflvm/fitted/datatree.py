@@ -20,6 +20,7 @@ from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
 from ..numerics.convergence import ess
 from ..numerics.precision import precision
+from ..numerics.units import log_scales, restored
 from .fit import Fitted
 
 DIMENSIONS = {
@@ -36,14 +37,14 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if it is asked for.
 
     beta, of which not every draw is kept, has a group of its own, ``coefficients``; groups of cells have its draws, or
-    fewer.
+    fewer. All of it is in the units of the table, but ``lp``, which is the log joint density on the standard scale.
     """
     try:
         import xarray as xr
     except ImportError as error:
         raise ImportError("the posterior as a DataTree needs xarray: pip install 'rflvm[diagnostics]'") from error
 
-    draws, data = fitted.aligned, fitted.data()
+    draws, data, offset = fitted.aligned, fitted.data(), fitted.about.offset
     rows, columns = fitted.about.rows, fitted.about.columns
     dimensions = DIMENSIONS | fitted.likelihood.theta_dimensions
     n_chains, n_draws = draws["log_joint"].shape
@@ -58,23 +59,25 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     chains = {"chain": np.arange(n_chains)}
     kept = {"draw": thinned * draws.beta_thin}
 
+    shown = draws.in_units()
     others = [name for name in draws.arrays if name not in ("beta", "log_joint")]
-    posterior = {name: (("chain", "draw", *dimensions.get(name, ())), draws[name]) for name in others}
-    beta = {"beta": (("chain", "draw", "feature", "predictor"), draws["beta"])}
+    posterior = {name: (("chain", "draw", *dimensions.get(name, ())), shown[name]) for name in others}
+    beta = {"beta": (("chain", "draw", "feature", "predictor"), shown["beta"])}
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
     with precision("float64"):
-        densities = _cells(None, draws, data, thinned)[..., n, j]
+        densities = (_cells(None, draws, data, thinned) - log_scales(mask, fitted.units))[..., n, j]
     groups = {
         "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
         "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin}),
         "sample_stats": xr.Dataset({"lp": (("chain", "draw"), draws["log_joint"])}, chains | every_draw),
         "log_likelihood": xr.Dataset({"Y": (by_cell, densities)}, chains | kept | cell),
-        "observed_data": xr.Dataset({"Y": ("cell", np.asarray(data.Y)[n, j])}, cell),
+        "observed_data": xr.Dataset({"Y": ("cell", fitted.table().Y[n, j])}, cell),
     }
     if replicated:
         with precision("float64"):
-            drawn = _cells(jax.random.key(fitted.about.seed), draws, data, thinned)[..., n, j]
+            drawn = _cells(jax.random.key(fitted.about.seed), draws, data, thinned)
+        drawn = restored(drawn, offset, fitted.units)[..., n, j]
         groups["posterior_predictive"] = xr.Dataset({"Y": (by_cell, drawn)}, chains | kept | cell)
     return xr.DataTree.from_dict(groups)
 

@@ -22,6 +22,7 @@ from ..model.draws import Draws
 from ..model.joint import Data, Model
 from ..numerics.errors import Sentence
 from ..numerics.precision import precision
+from ..numerics.units import Units
 from . import arrangements, diagnostics, prediction
 from .alignment import align
 
@@ -70,9 +71,10 @@ class Fitted:
     about : About
         The table and the settings.
     draws : Draws
-        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation).
+        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation), on the standard scale if
+        the table has units.
     members : Members
-        The draws that predictions average over.
+        The draws that predictions average over, on the same scale.
     embedding, embedding_std : array (N, D)
         Posterior mean and standard deviation of the rows' positions ("map": the most probable positions).
     n_iter : int
@@ -138,11 +140,19 @@ class Fitted:
         """What a fit that ended well does not rule out: that another arrangement explains the table as well."""
         return arrangements.caution(self.starts, len(self.embedding))
 
+    @property
+    def units(self) -> Units | None:
+        """Location and scale of each column, with which the table was standardised; None where cells have no unit."""
+        return self.draws.units
+
+    def table(self) -> checks.Table:
+        """The encoded table, in its units."""
+        return checks.encode_table(self.about.values, self.likelihood, self.about.offset, self.units)
+
     def data(self) -> Data:
         """The table as the engines see it, on the device in double precision."""
         with precision("float64"):
-            table = checks.encode_table(self.about.values, self.likelihood, self.about.offset)
-            return checks.to_device(table, "float64")
+            return checks.to_device(self.table(), "float64")
 
 
 def from_chains(draws: Draws, about: About) -> Fitted:

@@ -1,7 +1,8 @@
 """Rows and positions under a fit: positions and predictive densities of rows, predictions of their cells, new rows.
 
 The rows that a user gives are read and checked against the columns of the fit and cut into blocks; for families with
-row totals, predicted shares are multiplied by them. The mathematics is in ``prediction.py``.
+row totals, predicted shares are multiplied by them. The mathematics is in ``prediction.py``, on the standard scale of
+families with units: here rows are brought to it, and what is predicted is brought back.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ from ..data import checks, tables
 from ..model.joint import Data
 from ..numerics.errors import InputError
 from ..numerics.precision import precision
+from ..numerics.units import log_scales, restored
 from . import prediction
 from .fit import Fitted
 
 
 class Rows(NamedTuple):
-    """Rows as they were given, NaN where missing, and on the device in double precision."""
+    """Rows as they were given, NaN where missing, with their offset; and on the device in double precision."""
 
     values: Float[np.ndarray, "n J"]
+    offset: Float[np.ndarray, " n"]
     data: Data
 
 
@@ -39,16 +42,18 @@ def read(
     family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
     if about.exposure is not None:
         checks.refuse_offset(offset)
-    table = checks.check_rows(reading.values, family, offset)
+    table = checks.check_rows(reading.values, family, offset, fitted.units)
     if about.exposure is not None:
         table = table._replace(offset=checks.log_totals(reading.values, about.values))
     with precision("float64"):
-        return Rows(reading.values, checks.to_device(table, "float64"))
+        return Rows(reading.values, table.offset, checks.to_device(table, "float64"))
 
 
 def moments(fitted: Fitted, rows: Rows) -> prediction.Moments:
     """Posterior mean and covariance of each row's position, and its log predictive density."""
-    return by_block(fitted, lambda placed, block: prediction.moments(placed), rows.data)
+    found = by_block(fitted, lambda placed, block: prediction.moments(placed), rows.data)
+    loss = log_scales(~np.isnan(rows.values), fitted.units).sum(axis=1)
+    return found._replace(log_density=found.log_density - loss)
 
 
 def predict(fitted: Fitted, rows: Rows, quantiles: list[float]) -> tuple[np.ndarray, ...]:
@@ -65,7 +70,8 @@ def predict(fitted: Fitted, rows: Rows, quantiles: list[float]) -> tuple[np.ndar
         drawn = prediction.replicates(key, placed, block, jnp.asarray(np.round(totals)), members, model)
         return mean, *np.quantile(np.asarray(drawn), quantiles, axis=0, method="inverted_cdf")
 
-    return by_block(fitted, of_block, rows.data, rows.values)
+    parts = by_block(fitted, of_block, rows.data, rows.values)
+    return tuple(restored(part, rows.offset, fitted.units) for part in parts)
 
 
 def expected(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "n K"]:
@@ -82,10 +88,10 @@ def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: 
     X = checks.check_positions(X, fitted.n_components)
     offset = checks.check_offset(offset, len(X))
     with precision("float64"):
-        parts = jnp.asarray(X), jnp.asarray(offset), _trials(fitted, len(X), trials)
+        parts = jnp.asarray(X), jnp.asarray(_inside(offset, fitted)), _trials(fitted, len(X), trials)
         Y = np.asarray(function(*parts, fitted.members, fitted.model))
     totals = fitted.totals
-    return Y if totals is None else Y * np.nanmean(totals)
+    return restored(Y if totals is None else Y * np.nanmean(totals), offset, fitted.units)
 
 
 def generate(
@@ -98,9 +104,14 @@ def generate(
         totals = np.random.default_rng(seed).choice(known, n)
     offset = checks.check_offset(offset, n)
     with precision("float64"):
-        parts = jnp.asarray(offset), _trials(fitted, n, trials), jnp.asarray(totals)
+        parts = jnp.asarray(_inside(offset, fitted)), _trials(fitted, n, trials), jnp.asarray(totals)
         X, Y = prediction.generate(jax.random.key(seed), *parts, fitted.members, fitted.model)
-    return np.asarray(X), np.asarray(Y)
+    return np.asarray(X), restored(np.asarray(Y), offset, fitted.units)
+
+
+def _inside(offset: Float[np.ndarray, " n"], fitted: Fitted) -> Float[np.ndarray, " n"]:
+    """The offset that is left on the standard scale."""
+    return offset if fitted.units is None else np.zeros_like(offset)
 
 
 def _trials(fitted: Fitted, n: int, trials: Any) -> jax.Array | None:

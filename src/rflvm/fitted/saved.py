@@ -25,6 +25,7 @@ from ..maximum.competition import Start
 from ..model.draws import Draws, Run
 from ..model.joint import Model, Prior, state_shapes
 from ..numerics.precision import precision
+from ..numerics.units import Units
 from ..sampling.chain import Chain, chain_shapes
 from ..sampling.sweep import Moves
 from .diagnostics import Quantity
@@ -64,6 +65,7 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "_offset": about.offset,
     }
     arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
+    arrays |= arrays_of({"units": draws.units})
     arrays |= arrays_of({"members": fitted.members})
     chains = zip(draws.states, draws.tuning, draws.info_sums, strict=True)
     arrays |= arrays_of({"chains": [Chain(*parts) for parts in chains]})
@@ -119,13 +121,16 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         arrays={name[6:]: array for name, array in arrays.items() if name.startswith("draws.")},
         beta_thin=packed["draws"]["beta_thin"],
         interrupted=packed["draws"]["interrupted"],
+        # Version 0.1 did not standardise tables.
+        units=Units(arrays["units.location"], arrays["units.scale"]) if "units.scale" in arrays else None,
     )
     with precision("float64"):
         placeholders: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
         members = restore({"members": Members(**placeholders)}, arrays)["members"]
         if packed["run"] is not None:
             draws.run = Run(**(packed["run"] | {"moves": tuple(packed["run"]["moves"])}))
-            data = checks.to_device(checks.encode_table(about.values, draws.model.likelihood, about.offset), "float64")
+            table = checks.encode_table(about.values, draws.model.likelihood, about.offset, draws.units)
+            data = checks.to_device(table, "float64")
             like = chain_shapes(data, draws.model, Moves(*draws.run.moves))  # pyright: ignore[reportArgumentType]
             chains = restore({"chains": [like] * len(draws["X"])}, arrays)["chains"]
             draws.states, draws.tuning, draws.info_sums = (list(parts) for parts in zip(*chains, strict=True))
@@ -182,6 +187,10 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     expected |= {
         f"members.{name}": (members.theta[name], (n_members, *state.theta[name].shape)) for name in state.theta
     }
+    if draws.units is not None:
+        expected |= {f"units.{name}": (array, (J,)) for name, array in draws.units._asdict().items()}
+        if not (draws.units.scale > 0).all():
+            yield "units.scale has numbers that are not positive"
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             yield f"{name} has shape {array.shape}, expected {shape}"

@@ -40,7 +40,7 @@ def laplace_draws(fit: Fit, data: Data, n_draws: int, seed: int) -> Draws:
     constant |= {"log_joint": fit.log_posterior} | fit.theta
     arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in constant.items()}
     arrays |= {"X": X, "beta": beta}
-    return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1)
+    return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1, units=fit.units)
 
 
 def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, seed: int) -> Float[np.ndarray, "S M J"]:

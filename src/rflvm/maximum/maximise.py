@@ -11,6 +11,7 @@ The maximiser is L-BFGS. X starts where ``starts.py`` says, and several starts c
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Literal
 
 import jax
@@ -164,4 +165,5 @@ def maximise(
                 bar.set_postfix_str(f"log posterior {height:.1f}")
 
             search, data, fared = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
-        return summarise(search, fared, data, model, memory_budget)
+        fit = summarise(search, fared, data, model, memory_budget)
+    return dataclasses.replace(fit, units=table.units)

@@ -16,8 +16,9 @@ from ..model import laplace
 from ..model.conjugate import coefficients, regression
 from ..model.joint import Data, Model
 from ..model.laplace import Mode
-from ..numerics import linalg
+from ..numerics import linalg, units
 from ..numerics.compilation import compiled
+from ..numerics.units import Units
 from .competition import Start
 from .objective import Parameters, Spectrum, frequencies, scaled_features
 from .search import Convergence, Search
@@ -28,6 +29,9 @@ logger = logging.getLogger(__name__)
 @dataclasses.dataclass
 class Fit:
     """The maximum of the posterior, and enough around it to predict, to embed new rows and to say how sure it is.
+
+    If the table has units, coefficients, the family's parameters and the objective are those of the standardised table;
+    ``in_units`` has the first two in the units of the table.
 
     Attributes
     ----------
@@ -73,6 +77,9 @@ class Fit:
         The start of X that was used.
     starts : tuple of Start
         How the starts that met the table fared, the one that was used first.
+    units : Units or None
+        Location and scale of each column, with which the table was standardised. None for families whose cells have no
+        unit.
     """
 
     model: Model
@@ -94,6 +101,21 @@ class Fit:
     convergence: Convergence
     init: str
     starts: tuple[Start, ...]
+    units: Units | None = None
+
+    def in_units(self) -> Fit:
+        """The fit with beta, its covariance and the family's own parameters in the units of the table."""
+        if self.units is None:
+            return self
+        scale = self.units.scale
+        theta = {name: np.asarray(value, float) for name, value in self.theta.items()}
+        return dataclasses.replace(
+            self,
+            beta=units.coefficients(self.beta, self.units),
+            beta_scale=self.beta_scale * scale**2,
+            theta=self.model.likelihood.theta_in_units(theta, scale),
+            units=None,
+        )
 
 
 class Posterior(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from ..numerics.units import Units, coefficients
 from .joint import Model, State
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ class Draws:
     ----------
     arrays : dict
         "X", "W", "z", "mu", "Sigma", "alpha", "log_joint" and the family's own parameters, one
-        entry per kept draw; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th draw.
+        entry per kept draw; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th draw. On the standard scale
+        if the table has units.
     beta_thin : int
         Every how many kept draws beta is kept: beta is by far the largest unknown.
     tuning : list
@@ -56,6 +58,9 @@ class Draws:
         Whether the run was stopped by the user before its end.
     run : Run or None
         How the chains were run; None when the draws do not come from chains.
+    units : Units or None
+        Location and scale of each column, with which the table was standardised; ``in_units`` has the draws in the
+        units of the table. None for families whose cells have no unit.
     """
 
     model: Model
@@ -66,6 +71,7 @@ class Draws:
     info_sums: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     interrupted: bool = False
     run: Run | None = None
+    units: Units | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.arrays[name]
@@ -79,6 +85,28 @@ class Draws:
     def theta(self) -> list[str]:
         """Names of the family's own parameters among the arrays."""
         return [name for name in self.arrays if name not in (*State._fields, "log_joint")]
+
+    def in_units(self) -> Draws:
+        """The draws with beta and the family's own parameters in the units of the table.
+
+        With them phi'beta_j + offset is the linear predictor of column j as the table has it. They are to be looked at:
+        ``continue_sampling`` goes on with the draws themselves. The log joint density stays that of the standard scale.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import rflvm
+        >>> Y = 1000 + np.random.default_rng(0).normal(size=(12, 5))
+        >>> draws = rflvm.sample(Y, "gaussian", n_features=6, n_samples=6, n_burnin=4, init="pca")
+        >>> bool((draws["beta"][..., -1, :] < 900).all()), bool((draws.in_units()["beta"][..., -1, :] > 900).all())
+        (True, True)
+        """
+        if self.units is None:
+            return self
+        theta = {name: np.asarray(self.arrays[name], float) for name in self.theta}
+        changed = self.model.likelihood.theta_in_units(theta, self.units.scale)
+        changed |= {"beta": coefficients(self.arrays["beta"], self.units)}
+        return Draws(self.model, self.arrays | changed, self.beta_thin, interrupted=self.interrupted)
 
     @property
     def info(self) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..fitted.fit import Fitted
 from ..fitted.rows import expected
-from ..fitted.summaries import column_names, predictors_by_member, row_covariances, typical_trials
+from ..fitted.summaries import column_names, members_in_units, predictors_by_member, row_covariances, typical_trials
 from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
 
@@ -128,7 +128,7 @@ def _chosen(fitted: Fitted, order: np.ndarray, whole: bool, ordered: bool) -> tu
 
 
 def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
-    members = fitted.members
+    members = members_in_units(fitted)
     predictors = columns[columns < members.beta.shape[2]]
     beta = members.beta[..., predictors]
     # What all members share is stored once: W when it is not sampled, and beta when its covariance was not kept.
@@ -175,13 +175,13 @@ def _tabulated(fitted: Fitted, columns: np.ndarray) -> dict[str, np.ndarray]:
     margin = np.maximum((high - low) / 4, 0.5)
     low, step = low - margin, (high - low + 2 * margin) / (N_TABULATED - 1)
     grid = low + step * np.arange(N_TABULATED)[:, None]
-    trials = typical_trials(fitted)
+    trials, theta = typical_trials(fitted), members_in_units(fitted).theta
     with precision("float64"):
         f = jnp.asarray(grid)
         repeated = None if trials is None else jnp.asarray(np.broadcast_to(trials, grid.shape))
         members = [
-            {name: jnp.asarray(value[s]) for name, value in fitted.members.theta.items()}
-            for s in range(len(fitted.members.W) if fitted.members.theta else 1)
+            {name: jnp.asarray(value[s]) for name, value in theta.items()}
+            for s in range(len(fitted.members.W) if theta else 1)
         ]
         table = np.stack([np.asarray(fitted.likelihood.respond(f, theta, repeated)) for theta in members])
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from os import PathLike
@@ -166,7 +167,8 @@ def sample(
             with tqdm(desc="start: ", disable=progress is not True, **PROGRESS) as line:
                 begin = _starter(X0, data, model, seed, lambda value: line.update())
             chains = [begin_chain(begin(jax.random.fold_in(key, 0)), data, model) for key in _keys(run, chain_count)]
-        return _run(run, chains, n_sweeps, data, model, recorder, reporter(progress), saved)
+        draws = _run(run, chains, n_sweeps, data, model, recorder, reporter(progress), saved)
+    return dataclasses.replace(draws, units=table.units)
 
 
 def continue_sampling(
@@ -206,6 +208,7 @@ def continue_sampling(
     table = checks.as_table(Y, model.likelihood, mask, offset, model.D)
     if _digest(table) != run.table:
         raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
+    table = table._replace(units=draws.units)  # a model of 0.1 has none
     dtype = str(draws.states[0].X.dtype)
     with precision(dtype), linalg.one_blas_thread():
         data = checks.to_device(table, dtype)
@@ -213,12 +216,14 @@ def continue_sampling(
         recorder = Recorder(state_shapes(data, model), n_chains, n_draws, memory_budget, draws.beta_thin)
         recorder.fill(0, draws.arrays)
         chains = [Chain(*parts) for parts in zip(draws.states, draws.tuning, draws.info_sums, strict=True)]
-        return _run(run, chains, n_sweeps, data, model, recorder, reporter(progress))
+        longer = _run(run, chains, n_sweeps, data, model, recorder, reporter(progress))
+    return dataclasses.replace(longer, units=draws.units)
 
 
 def _digest(table: checks.Table) -> str:
-    """A digest of all parts of a table, by which a run recognises it."""
-    return "".join("-" if part is None else npz.digest(part) for part in table)
+    """A digest of a table, by which a run recognises it; the units follow from the rest."""
+    parts = table.Y, table.observed, table.offset, table.trials
+    return "".join("-" if part is None else npz.digest(part) for part in parts)
 
 
 def _starter(

@@ -27,6 +27,7 @@ MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; ``_chosen`` says which 
 N_VARIATION = 500  # rows from which the variation of the columns is estimated
 LARGEST = 2**31 - 1
 N_TABULATED = 129  # values of f at which the mean is tabulated, for a family that the page does not know
+SINGLE_ERROR = 1e-4  # the largest error of a cell in single precision, relative to the range of its column
 MISSING = 2**16 - 1  # marks a missing cell among 16-bit whole numbers
 
 
@@ -192,12 +193,19 @@ def _tabulated(fitted: Fitted, columns: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _observed(Y: np.ndarray) -> np.ndarray:
-    """Observed cells: whole numbers of 16 bits if that is what they are, else single precision."""
+    """Observed cells: whole numbers of 16 bits if that is what they are, else single precision where it is enough.
+
+    It is not for a column that varies little around a large number.
+    """
     missing = np.isnan(Y)
     known = Y[~missing]
     if known.size and (known >= 0).all() and (known < MISSING).all() and (known == np.floor(known)).all():
         return np.where(missing, MISSING, Y).astype("<u2")
-    return Y.astype("<f4")
+    with np.errstate(over="ignore"):
+        single = Y.astype("<f4")
+    spread = np.nanmax(Y, axis=0) - np.nanmin(Y, axis=0)
+    coarse = np.abs(single - Y) > SINGLE_ERROR * np.where(spread > 0, spread, np.inf)
+    return Y.astype("<f8") if coarse.any() else single
 
 
 def _scales(fitted: Fitted, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

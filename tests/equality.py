@@ -9,6 +9,6 @@ def assert_same_draws(draws, expected):
     assert draws.arrays.keys() == expected.arrays.keys()
     for name in expected.arrays:
         np.testing.assert_array_equal(draws[name], expected[name], strict=True)
-    for part in ("states", "tuning", "info_sums", "info"):
+    for part in ("states", "tuning", "info_sums", "info", "units"):
         jax.tree.map(np.testing.assert_array_equal, getattr(draws, part), getattr(expected, part))
     assert (draws.beta_thin, draws.interrupted, draws.run) == (expected.beta_thin, expected.interrupted, expected.run)

@@ -73,7 +73,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Where X starts. "auto" lets several starts compete and is worth its seconds. "gibbs" takes "auto", "pca" (as in
         the paper) or positions.
     prior : Prior, optional
-        Hyperparameters.
+        Hyperparameters; for the Gaussian, of the standardised table.
     random_state : int, RandomState or None
         The same integer gives the same answer, bit for bit, on the same machine.
     progress : bool
@@ -90,9 +90,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     fitted_ : Fitted
         All that the fit left behind, read only: what figures, reports and files are made from.
     draws_ : Draws
-        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation).
+        Draws of all unknowns as the engine made them ("map": from its Gaussian approximation); of a Gaussian table on
+        the standard scale, ``draws_.in_units()`` in its units.
     posterior_ : xarray.DataTree
-        The same, aligned, for ArviZ; made when asked for.
+        The same, aligned and in the units of the table, for ArviZ; made when asked for.
     diagnostics_ : list of Quantity
         R-hat and effective draws ("gibbs"); ``diagnose`` prints them.
     log_posterior_ : float
@@ -177,7 +178,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Ignored.
         offset : array (N,), optional
             Added to every linear predictor of a row: a log exposure for counts, such as the log of the time over which
-            they were counted. Where the exposure is the row's total, see the parameter ``exposure``.
+            they were counted; of a Gaussian table in the units of its cells. Where the exposure is the row's total,
+            see the parameter ``exposure``.
         init : str or array (N, D), optional
             In place of the parameter of that name.
         checkpoint : path, optional
@@ -359,7 +361,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return np.where(np.isnan(given.values), rows.predict(fitted, given, [])[0], given.values)
 
     def score_samples(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
-        """Log predictive density of each row, its position integrated out; parameters as in ``transform``."""
+        """Log predictive density of each row, its position integrated out; parameters as in ``transform``.
+
+        Of real numbers it is a density in their units: with cells ten times as large it is log 10 lower for each.
+        """
         return np.asarray(rows.moments(self._fit(), self._read(Y, offset, trials, layer)).log_density)
 
     def score(self, Y: Any, y: Any = None, *, offset: Any = None, trials: Any = None) -> float:

@@ -22,10 +22,7 @@ _ADVICE = {  # by what stopped a fit; templates of sentences
         "interrupted: the result is what there was so far. {go_on:more_samples(n)} goes on with chains; or fit again"
     ),
     "iteration limit": "the maximum was not reached: {longer_climb:raise max_iter}",
-    "line search failed": (
-        "the climb stopped where rounding errors hide the way up: the result can be used; rescale the table if its "
-        "columns differ by many orders of magnitude"
-    ),
+    "line search failed": "the climb stopped where rounding errors hide the way up: the result can be used",
     "modes not found": (
         "the coefficients of some columns were not found: look for columns that are constant or have extreme values"
     ),

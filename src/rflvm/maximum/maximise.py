@@ -135,7 +135,8 @@ def maximise(
     Returns
     -------
     Fit
-        Interrupting (Ctrl-C) returns the best point found so far, once a start has been chosen.
+        Interrupting (Ctrl-C) returns the best point found so far, once a start has been chosen. The fit of a Gaussian
+        table is on the standard scale: ``Fit.in_units`` has it in the units of the table.
 
     Examples
     --------

@@ -29,6 +29,9 @@ from .features import features, linear_predictor
 class Prior:
     """Hyperparameters.
 
+    For the Gaussian family they are those of the standardised table, in which every column has mean 0 and standard
+    deviation 1: a column in other units has the same prior. Other families see cells as they are.
+
     Parameters
     ----------
     mu0, lambda0, Psi0, nu0

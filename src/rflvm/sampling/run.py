@@ -84,14 +84,14 @@ def sample(
     mask : bool array (N, J), optional
         True where a cell is observed; in addition to NaN.
     offset : array (N,), optional
-        Added to every linear predictor of a row, a log exposure for counts.
+        Added to every linear predictor of a row, a log exposure for counts; for the Gaussian in the units of the table.
     init : {"map", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where the chains start: at the maximum that ``maximise`` finds (with an RBF kernel, the best
         of several starts of X), each with its own draw of beta; or as the paper does, X at PCA of the
         variance-stabilised table, at another of the starts of ``maximise`` or at given positions,
         everything else from the prior.
     prior : Prior
-        Hyperparameters.
+        Hyperparameters; for the Gaussian, of the standardised table.
     latents : {"sample", "map"}
         Sample X, or maximise it in every sweep as the paper does.
     frequencies : {"hmc", "prior", "fixed"}
@@ -118,7 +118,8 @@ def sample(
     Returns
     -------
     Draws
-        Interrupting a run (Ctrl-C) returns the draws made so far; ``continue_sampling`` makes more.
+        Interrupting a run (Ctrl-C) returns the draws made so far; ``continue_sampling`` makes more. Those of a Gaussian
+        table are on the standard scale: ``Draws.in_units`` has them in the units of the table.
 
     Examples
     --------

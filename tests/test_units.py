@@ -33,6 +33,7 @@ ENGINES: dict[str, dict[str, Any]] = {
     "gibbs": {"inference": "gibbs", "n_burnin": 3, "n_samples": 4, "n_chains": 1},
 }
 SAMPLE: dict[str, Any] = {"n_features": 6, "n_burnin": 3, "n_samples": 4, "init": "pca"}
+SHORTER: dict[str, Any] = SAMPLE | {"n_samples": 2}
 ROUNDING = 1e-6  # of agreement on the standard scale
 
 
@@ -186,7 +187,7 @@ def test_chains_go_on_as_one_run(name, tmp_path):
     given: dict[str, Any] = {"offset": disguise.offset}
     Y = disguise(table())
     whole = rflvm.sample(Y, "gaussian", **given, **SAMPLE)
-    first = rflvm.sample(Y, "gaussian", **given, **SAMPLE | {"n_samples": 2}, checkpoint=tmp_path)
+    first = rflvm.sample(Y, "gaussian", **given, **SHORTER, checkpoint=tmp_path)
     assert_same_draws(rflvm.continue_sampling(Y, first, 2, **given), whole)
     assert_same_draws(rflvm.sample(Y, "gaussian", **given, **SAMPLE, checkpoint=tmp_path), whole)
     same = rflvm.sample(table(), "gaussian", **SAMPLE)

@@ -58,7 +58,7 @@ def test_gaussian_details_are_the_posterior(x64):
         for j in range(3):
             seen = np.ones(len(Y), bool) if mask is None else mask[:, j]
             S = Phi[seen].T @ Phi[seen] + np.diag(np.asarray(model.prior.precision(Phi.shape[1], jnp.float64)))
-            y = (Y - np.asarray(data.offset)[:, None])[seen, j]
+            y = np.asarray(data.Y - data.offset[:, None])[seen, j]
             mean = np.linalg.solve(S, Phi[seen].T @ y)
             sigma2 = (1 + (y @ y - mean @ S @ mean) / 2) / (1 + seen.sum() / 2)
             np.testing.assert_allclose(details.beta[:, j], mean, atol=1e-9)

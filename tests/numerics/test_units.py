@@ -38,10 +38,8 @@ def test_a_power_of_two_changes_units_exactly(power):
     """Squares of such cells would be zero or infinite."""
     once, scaled = mean_and_deviation(Y, OBSERVED, OFFSET), mean_and_deviation(Y * 2.0**power, OBSERVED, OFFSET)
     np.testing.assert_array_equal(scaled, [part * 2.0**power for part in once])
-    cells = [
-        standardised(*parts) for parts in ((Y, OBSERVED, OFFSET, once), (Y * 2.0**power, OBSERVED, OFFSET, scaled))
-    ]
-    np.testing.assert_array_equal(*cells)
+    expected = standardised(Y, OBSERVED, OFFSET, once)
+    np.testing.assert_array_equal(standardised(Y * 2.0**power, OBSERVED, OFFSET, scaled), expected)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e300, 3e-320])
@@ -67,6 +65,20 @@ def test_small_noise_around_a_large_number_is_kept():
     plain = mean_and_deviation(Y, OBSERVED, OFFSET)
     np.testing.assert_allclose(units.scale, plain.scale, rtol=1e-8)
     np.testing.assert_allclose(units.location - 1e8, plain.location, atol=1e-7)
+
+
+def test_a_deviation_below_the_smallest_float_is_none():
+    cells = np.zeros((N, 1))
+    cells[0] = 5e-324
+    np.testing.assert_array_equal(mean_and_deviation(cells, np.ones((N, 1), bool), OFFSET).scale, [1.0])
+
+
+def test_cells_that_differ_by_more_than_a_float_holds_are_infinite_without_a_warning():
+    ends = np.array([[1.7e308], [-1.7e308], [-1.7e308], [-1.7e308]])
+    everywhere, none = np.ones((4, 1), bool), np.zeros(4)
+    units = mean_and_deviation(ends, everywhere, none)
+    assert np.isfinite(units).all()
+    assert np.isinf(standardised(ends, everywhere, none, units)).any()
 
 
 def test_coefficients_in_units_predict_in_units():

@@ -26,18 +26,18 @@ def mean_and_deviation(
     Y: Float[np.ndarray, "N J"], observed: Bool[np.ndarray, "N J"], offset: Float[np.ndarray, " N"]
 ) -> Units:
     """Mean and standard deviation of the observed cells of each column, less the offset; 1 for a constant column."""
-    largest = np.where(observed, np.maximum(np.abs(Y), np.abs(offset)[:, None]), 0).max(axis=0)
+    Y, taken_off = np.where(observed, Y, 0), np.where(observed, offset[:, None], 0)
     # Powers of two, by which a product is exact, so that squares neither overflow nor underflow.
-    exponent = np.frexp(largest)[1]
-    cells = np.where(observed, np.ldexp(Y, -exponent) - np.ldexp(offset[:, None], -exponent), 0)
+    exponent = np.frexp(np.maximum(np.abs(Y), np.abs(taken_off)).max(axis=0))[1]
+    cells = np.ldexp(Y, -exponent) - np.ldexp(taken_off, -exponent)
     n = np.maximum(observed.sum(axis=0), 1)
     # The mean of deviations from one of the cells is exact where all of them are equal.
     first = np.take_along_axis(cells, observed.argmax(axis=0)[None], axis=0)[0]
     mean = first + np.where(observed, cells - first, 0).sum(axis=0) / n
     away = np.where(observed, cells - mean, 0)
-    deviation = np.sqrt((away**2).sum(axis=0) / n)
-    varies = np.abs(away).max(axis=0) > ROUNDING_ULPS * np.finfo(float).eps
-    return Units(np.ldexp(mean, exponent), np.where(varies, np.ldexp(deviation, exponent), 1.0))
+    deviation = np.ldexp(np.sqrt((away**2).sum(axis=0) / n), exponent)
+    varies = (np.abs(away).max(axis=0) > ROUNDING_ULPS * np.finfo(float).eps) & (deviation > 0)
+    return Units(np.ldexp(mean, exponent), np.where(varies, deviation, 1.0))
 
 
 def standardised(
@@ -49,7 +49,8 @@ def standardised(
     """
     if units is None:
         return Y
-    return np.where(observed, (Y - offset[:, None] - units.location) / units.scale, 0)
+    with np.errstate(over="ignore"):  # what is infinite then is refused as too large
+        return np.where(observed, (Y - offset[:, None] - units.location) / units.scale, 0)
 
 
 def restored(

@@ -18,6 +18,7 @@ import pytest
 import rflvm
 from equality import assert_same_draws
 from rflvm import RFLVM, likelihoods
+from rflvm.files import npz
 from rflvm.files.npz import FileError
 from rflvm.fitted.summaries import predictors_by_member
 from rflvm.metrics import log_predictive_density
@@ -179,6 +180,16 @@ def test_a_file_keeps_the_units(engine, tmp_path):
     for method in ("impute", "score_samples"):
         found, expected = (getattr(fit, method)(Y, offset=disguise.offset) for fit in (again, one))
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("scale", [np.zeros(J), -np.ones(J), np.full(J, np.nan), np.ones(J + 1)])
+def test_units_that_make_no_sense_are_refused(scale, tmp_path):
+    path = tmp_path / "model.npz"
+    plain("map").save(path)
+    header, arrays = npz.read(path, "model")
+    npz.write(path, header | {"kind": "model"}, arrays | {"units.scale": scale})
+    with pytest.raises(FileError, match=r"units\.scale"):
+        rflvm.load(path)
 
 
 @pytest.mark.parametrize("name", DISGUISES)

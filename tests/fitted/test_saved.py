@@ -162,6 +162,7 @@ OLD_MODELS = json.loads((OLD / "models-0.1.json").read_text())
 def test_models_of_version_0_1_load(name):
     model = rflvm.load(OLD / name)
     np.testing.assert_array_equal(model.embedding_[:2], OLD_MODELS[name]["embedding"])
+    assert model.fitted_.units is None
     assert model.fitted_.about.inference == name.split("-")[1]
     rows = model.fitted_.about.values[:2]
     trials = model.likelihood_.trials_per_cell

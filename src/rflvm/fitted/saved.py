@@ -121,8 +121,7 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         arrays={name[6:]: array for name, array in arrays.items() if name.startswith("draws.")},
         beta_thin=packed["draws"]["beta_thin"],
         interrupted=packed["draws"]["interrupted"],
-        # Version 0.1 did not standardise tables.
-        units=Units(arrays["units.location"], arrays["units.scale"]) if "units.scale" in arrays else None,
+        units=_units(arrays),
     )
     with precision("float64"):
         placeholders: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
@@ -152,6 +151,19 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
 def _start(fields: dict[str, Any]) -> Start:
     heights: tuple[float, ...] = tuple(fields.pop("heights"))
     return Start(heights=heights, **fields)
+
+
+def _units(arrays: dict[str, np.ndarray]) -> Units | None:
+    """The units of the table, before anything is standardised by them; version 0.1 had none."""
+    if "units.scale" not in arrays:
+        return None
+    units, J = Units(arrays["units.location"], arrays["units.scale"]), arrays["_values"].shape[1]
+    for name, part in units._asdict().items():
+        if part.shape != (J,) or not np.isfinite(part).all():
+            raise ValueError(f"units.{name} must be {J} finite numbers, got shape {part.shape}")
+    if not (units.scale > 0).all():
+        raise ValueError("units.scale must be positive")
+    return units
 
 
 def _problems(fitted: Fitted) -> Iterator[str]:
@@ -187,10 +199,6 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     expected |= {
         f"members.{name}": (members.theta[name], (n_members, *state.theta[name].shape)) for name in state.theta
     }
-    if draws.units is not None:
-        expected |= {f"units.{name}": (array, (J,)) for name, array in draws.units._asdict().items()}
-        if not (draws.units.scale > 0).all():
-            yield "units.scale has numbers that are not positive"
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             yield f"{name} has shape {array.shape}, expected {shape}"

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import likelihoods
 from .data import checks, tables
 from .files.npz import FileError
-from .fitted import datatree, diagnosis, prediction, rows, saved
+from .fitted import datatree, diagnosis, rows, saved
 from .fitted.fit import About, Fitted, from_chains, from_maximum
 from .maximum.maximise import maximise
 from .model.draws import Draws
@@ -292,7 +292,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return X, np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
 
     def inverse_transform(
-        self, X: Any, *, offset: Any = None, trials: Any = None, summary: prediction.Summary = "median"
+        self, X: Any, *, offset: Any = None, trials: Any = None, summary: Literal["median", "mean"] = "median"
     ) -> np.ndarray:
         """The expected row at each position: E[Y | X, functions], summarised over the posterior of the functions.
 
@@ -325,7 +325,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         layer: str | None = None,
-        summary: prediction.Summary = "median",
+        summary: Literal["median", "mean"] = "median",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the model expects in every cell of a row, given the row's observed cells, and within which bounds.
 
@@ -374,7 +374,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         layer: str | None = None,
-        summary: prediction.Summary = "median",
+        summary: Literal["median", "mean"] = "median",
     ) -> np.ndarray:
         """The table with its missing cells filled by what is expected given the observed cells of their row.
 

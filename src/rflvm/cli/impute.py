@@ -17,8 +17,13 @@ from .options import force_option, model_argument, out_option, table_options
 @family_option
 @click.argument("table", metavar="TABLE")
 @out_option
-@click.option("--summary", type=click.Choice(["median", "mean"]), default="median", show_default=True,
-              help="Of the posterior of a cell's expectation. The mean can be far above anything observed.")
+@click.option(
+    "--summary",
+    type=click.Choice(["median", "mean"]),
+    default="median",
+    show_default=True,
+    help="Of the posterior of a cell's expectation. The mean can be far above anything observed.",
+)
 @table_options
 @force_option
 def command(model: str, likelihood: Any, table: str, out: str, summary: Any, wanted: Wanted, force: bool) -> None:

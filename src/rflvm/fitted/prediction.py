@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -42,8 +42,7 @@ from ..model.rows import row_values
 from ..numerics import linalg, quantiles
 from ..numerics.compilation import compiled
 
-Summary = Literal["median", "mean"]  # over members and points
-SUMMARIES: tuple[Summary, ...] = ("median", "mean")
+SUMMARIES = ("median", "mean")  # of E[y | f] over members and points
 
 N_MEMBERS = 16
 N_ANCHORS = 256
@@ -365,7 +364,7 @@ def decode(
     trials: Array | None,
     members: Members,
     model: Model,
-    summary: Summary,
+    summary: str,
 ) -> Float[Array, "B K"]:
     """E[y | x] under the members, their median or mean."""
     values = responses(X, offset, trials, members, model)

@@ -51,9 +51,7 @@ def moments(fitted: Fitted, rows: Rows) -> prediction.Moments:
     return by_block(fitted, lambda placed, block: prediction.moments(placed), rows.data)
 
 
-def predict(
-    fitted: Fitted, rows: Rows, quantiles: list[float], summary: prediction.Summary = "median"
-) -> tuple[np.ndarray, ...]:
+def predict(fitted: Fitted, rows: Rows, quantiles: list[float], summary: str = "median") -> tuple[np.ndarray, ...]:
     """What is expected in all cells given the observed ones of their rows, and quantiles of new observations of them.
 
     ``summary`` is over the posterior of E[y | f]; for families with row totals it is of shares, which sum to one.
@@ -85,16 +83,31 @@ def tails(level: float) -> list[float]:
 def uncertain(fitted: Fitted, rows: Rows, level: float) -> Bool[np.ndarray, "n J"]:
     """Cells whose predictive interval is wider than the range of the observed cells of their column."""
     _, lower, upper = predict(fitted, rows, tails(level))
-    values = fitted.about.values
-    return upper - lower > np.nanmax(values, axis=0) - np.nanmin(values, axis=0)
+    return upper - lower > observed_range(fitted)
+
+
+def observed_range(fitted: Fitted) -> Float[np.ndarray, " J"]:
+    """The largest less the smallest observed cell of each column of the fitted table."""
+    return np.nanmax(fitted.about.values, axis=0) - np.nanmin(fitted.about.values, axis=0)
 
 
 def expected(
-    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, summary: prediction.Summary = "median"
+    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, summary: str = "median"
 ) -> Float[np.ndarray, "n K"]:
     """E[Y | X] at positions, summarised over members; for families with row totals, at the mean total of the table."""
     checks.check_choice("summary", summary, prediction.SUMMARIES)
     return _at_positions(lambda *parts: prediction.decode(*parts, summary), fitted, X, offset, trials)
+
+
+def expected_bounds(
+    fitted: Fitted, X: Any, level: float, *, offset: Any = None, trials: Any = None
+) -> Float[np.ndarray, "2 n K"]:
+    """The interval that holds E[Y | X] under a share ``level`` of the draws that predictions are summarised over."""
+
+    def bounds(*parts):
+        return np.quantile(np.asarray(prediction.responses(*parts)), tails(level), axis=0)
+
+    return _at_positions(bounds, fitted, X, offset, trials)
 
 
 def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "S n K"]:

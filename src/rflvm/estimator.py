@@ -300,11 +300,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             return X
         return X, np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
 
-    def inverse_transform(self, X: Any, *, offset: Any = None, trials: Any = None) -> np.ndarray:
-        """E[Y | X]: the expected row at each position, averaged over the posterior of the functions.
+    def inverse_transform(
+        self, X: Any, *, offset: Any = None, trials: Any = None, summary: Literal["median", "mean"] = "median"
+    ) -> np.ndarray:
+        """The expected row at each position: E[Y | X, functions], summarised over the posterior of the functions.
 
-        Multinomial rows are given the mean total of the table. A binomial family that was fitted with trials per cell
-        needs ``trials``.
+        Multinomial rows are given the mean total of the table, and the medians of their shares are divided by their
+        sum. A binomial family that was fitted with trials per cell needs ``trials``.
 
         Parameters
         ----------
@@ -314,15 +316,25 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``fit``.
         trials : array, optional
             As in ``transform``.
+        summary : {"median", "mean"}
+            The posterior median of each cell's expectation, or the posterior mean, E[Y | X], which with a log link a
+            few extreme draws can dominate where the table does not determine the functions.
 
         Returns
         -------
         array (n, J)
         """
-        return rows.expected(self._fit(), X, offset=offset, trials=trials)
+        return rows.expected(self._fit(), X, offset=offset, trials=trials, summary=summary)
 
     def predict_intervals(
-        self, Y: Any, level: float = 0.9, *, offset: Any = None, trials: Any = None, layer: str | None = None
+        self,
+        Y: Any,
+        level: float = 0.9,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        layer: str | None = None,
+        summary: Literal["median", "mean"] = "median",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What the model expects in every cell of a row, given the row's observed cells, and within which bounds.
 
@@ -332,33 +344,67 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``transform``.
         level : float
             The probability with which a new observation of the cell lies between the bounds.
+        summary : {"median", "mean"}
+            As in ``impute``.
 
         Returns
         -------
-        mean, lower, upper : array (n, J)
+        expected, lower, upper : array (n, J)
+        """
+        quantiles = rows.tails(level)
+        fitted, given = self._fit(), self._read(Y, offset, trials, layer)
+        expected, lower, upper = rows.predict(fitted, given, quantiles, summary)
+        return expected, lower, upper
+
+    def uncertain_cells(
+        self, Y: Any, level: float = 0.9, *, offset: Any = None, trials: Any = None, layer: str | None = None
+    ) -> np.ndarray:
+        """Which cells the observed ones of their row say little about.
+
+        Those whose interval of ``predict_intervals`` is wider than the range of the fitted table's observed cells of
+        the column: what ``impute`` would put there is hardly more than a guess.
+
+        Parameters
+        ----------
+        Y, level, offset, trials, layer
+            As in ``predict_intervals``.
+
+        Returns
+        -------
+        array of bool (n, J)
         """
         fitted = self._fit()
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level}")
-        mean, lower, upper = rows.predict(
-            fitted, self._read(Y, offset, trials, layer), [(1 - level) / 2, (1 + level) / 2]
-        )
-        return mean, lower, upper
+        return rows.uncertain(fitted, self._read(Y, offset, trials, layer), level)
 
-    def impute(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
-        """The table with its missing cells filled by their expectation given the observed cells of their row.
+    def impute(
+        self,
+        Y: Any,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        layer: str | None = None,
+        summary: Literal["median", "mean"] = "median",
+    ) -> np.ndarray:
+        """The table with its missing cells filled by what is expected given the observed cells of their row.
+
+        A cell's expectation E[y | f] depends on the row's position and on the functions. It is summarised over the
+        posterior of both; ``uncertain_cells`` marks cells that this posterior says little about.
 
         Parameters
         ----------
         Y, offset, trials, layer
             As in ``transform``. The fitted table itself, or new rows.
+        summary : {"median", "mean"}
+            The posterior median of E[y | f] (of the shares of a multinomial row, divided by their sum), or the
+            posterior mean, which is E[y | the row]: for sums over cells and for probabilities. With a log link the mean
+            can be far above anything observed, where the row does not determine the cell.
 
         Returns
         -------
         array (n, J)
         """
         fitted, given = self._fit(), self._read(Y, offset, trials, layer)
-        return np.where(np.isnan(given.values), rows.predict(fitted, given, [])[0], given.values)
+        return np.where(np.isnan(given.values), rows.predict(fitted, given, [], summary)[0], given.values)
 
     def score_samples(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
         """Log predictive density of each row, its position integrated out; parameters as in ``transform``.

@@ -27,6 +27,7 @@ from click.testing import CliRunner
 from sklearn.utils import Bunch
 
 import rflvm
+from rflvm import RFLVM
 from rflvm.cli import main
 from rflvm.datasets import make_s_curve
 
@@ -277,6 +278,25 @@ def test_the_readme(here, monkeypatch):
     assert files("rflvm-demo") == ["model.npz", "report.html", "s_curve.png"]
     assert "R^2 of X after the best affine map" in results["demo"].stdout
     assert results["demo"].stdout.splitlines()[-1] == "rflvm-demo/report.html"
+
+
+def test_imputing_takes_a_summary_and_says_how_many_cells_are_uncertain(here, monkeypatch):
+    asked = []
+
+    def impute(self, Y, *, summary, **options):
+        asked.append(summary)
+        return np.where(np.isnan(Y.to_numpy()), 1.0, Y.to_numpy())
+
+    monkeypatch.setattr(RFLVM, "impute", impute)
+    monkeypatch.setattr(RFLVM, "uncertain_cells", lambda self, Y, **options: np.zeros(Y.shape, bool))
+    assert "uncertain" not in invoke("impute", "run", "counts.csv", "--out", "filled.csv").stderr
+    monkeypatch.setattr(RFLVM, "uncertain_cells", lambda self, Y, **options: np.ones(Y.shape, bool))
+    result = invoke("impute", "run", "counts.csv", "--out", "filled.csv", "--force", "--summary", "mean")
+    assert asked == ["median", "mean"]
+    gaps = sum(cell in ("", "NA") for row in table("counts.csv")[1] for cell in row[2:])
+    assert f"{gaps} of the {gaps} filled cells are uncertain" in result.stderr
+    assert "of them in column 'w" in result.stderr
+    assert "--summary" in invoke("impute", "run", "counts.csv", "--out", "f.csv", "--summary", "mode", code=2).stderr
 
 
 @pytest.mark.filterwarnings("ignore")

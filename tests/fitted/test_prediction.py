@@ -45,8 +45,8 @@ def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
     """New rows from the model itself, with gaps and offsets; the last has no observed cell."""
     rng = np.random.default_rng(2)
     offset = rng.normal(scale=0.3, size=n)
-    trials = jnp.full((n, J), 4.0) if model.likelihood.name == "binomial" else None
-    _, drawn = prediction.generate(jax.random.key(3), jnp.asarray(offset), trials, jnp.full(n, 20.0), members, model)
+    trials = np.full((n, J), 4.0) if model.likelihood.name == "binomial" else None
+    _, drawn = prediction.generate(jax.random.key(3), offset, trials, np.full(n, 20.0), members, model)
     Y = np.where(rng.random((n, J)) < 0.2, np.nan, drawn)
     Y[-1] = np.nan
     return checks.to_device(checks.check_rows(Y, model.likelihood, offset, None), "float64")
@@ -115,25 +115,76 @@ def test_the_answer_for_a_row_does_not_depend_on_its_neighbours():
     Y = np.random.default_rng(0).poisson(2, (300, J)).astype(float)
     Y[np.random.default_rng(1).random(Y.shape) < 0.2] = np.nan
 
-    def moments(Y):
+    def answers(Y):
         data = checks.to_device(checks.check_rows(Y, model.likelihood, None, None), "float64")
-        parts = [
-            jax.tree.map(lambda part, n=n: part[:n], prediction.moments(prediction.place(block, members, model)))
-            for block, n in prediction.blocks(data)
-        ]
+        parts = []
+        for block, n in prediction.blocks(data):
+            placed = prediction.place(block, members, model)
+            both = *prediction.moments(placed), prediction.medians(placed, block, members, model)
+            parts.append(jax.tree.map(lambda part, n=n: part[:n], both))
         return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
 
-    together = moments(Y)
+    together = answers(Y)
     order = np.random.default_rng(0).permutation(len(Y))
-    for other, which in ((moments(Y[order]), order), (moments(Y[7:8]), [7]), (moments(Y[290:]), range(290, 300))):
+    for other, which in ((answers(Y[order]), order), (answers(Y[7:8]), [7]), (answers(Y[290:]), range(290, 300))):
         for a, b in zip(together, other, strict=True):
             np.testing.assert_array_equal(a[np.asarray(which)], b)
+
+
+def values_and_weights(placed, block, n, members, model):
+    """E[y | f] of every cell of n rows under every member at every point (S Q, n, K), and the weights (S Q, n)."""
+    values = []
+    for s in range(S):
+        theta = {name: value[s] for name, value in members.theta.items()}
+        for X in placed.X[s]:
+            F = features(X, members.W[s]) @ members.beta[s] + block.offset[:, None]
+            values.append(np.asarray(model.likelihood.respond(F, theta, block.trials))[:n])
+    return np.array(values), np.asarray(prediction.weights(placed)).reshape(len(values), -1)[:, :n]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "poisson", "multinomial"])
+def test_cells_are_summarised_by_the_weighted_median_or_mean_over_members_and_points(name):
+    model, members = fitted(FAMILIES[name])
+    block, n = next(prediction.blocks(rows(model, members)))
+    placed = prediction.place(block, members, model)
+    values, w = values_and_weights(placed, block, n, members, model)
+    order = np.argsort(values, axis=0)
+    below = np.cumsum(np.take_along_axis(np.broadcast_to(w[..., None], values.shape), order, axis=0), axis=0)
+    median = np.take_along_axis(values, np.take_along_axis(order, (below < 0.5).sum(axis=0)[None], axis=0), axis=0)[0]
+    if name == "multinomial":
+        assert np.abs(median.sum(axis=1) - 1).max() > 1e-4
+        median /= median.sum(axis=1, keepdims=True)
+    found = np.asarray(prediction.medians(placed, block, members, model))[:n]
+    # Weights are added in single precision, which may decide for the neighbour of a value.
+    assert np.mean(np.isclose(found, median, rtol=1e-9)) > 0.95
+    np.testing.assert_allclose(found, median, rtol=1e-2, atol=1e-4)
+    found = np.asarray(prediction.expected(placed, block, members, model))[:n]
+    np.testing.assert_allclose(found, np.einsum("vn,vnk->nk", w, values), rtol=1e-9)
+
+
+def test_a_few_extreme_draws_move_the_mean_and_not_the_median():
+    model, members = fitted(FAMILIES["poisson"])
+    block, n = next(prediction.blocks(rows(model, members)))
+    extreme = members._replace(beta=members.beta.at[0, -1, 0].add(30))
+    # The row without observed cells, which no member is at odds with.
+    for at, factor in (("median", 2), ("mean", 1e9)):
+        summarised = {"median": prediction.medians, "mean": prediction.expected}[at]
+        usual, moved = (
+            np.asarray(summarised(prediction.place(block, some, model), block, some, model))[n - 1, 0]
+            for some in (members, extreme)
+        )
+        decoded, decoded_moved = (
+            np.asarray(prediction.decode(jnp.zeros((1, 2)), jnp.zeros(1), None, some, model, at))[0, 0]
+            for some in (members, extreme)
+        )
+        for ratio in (moved / usual, decoded_moved / decoded):
+            assert ratio < factor if at == "median" else ratio > factor
 
 
 def test_new_rows_follow_the_prior_and_the_members():
     model, members = fitted(FAMILIES["poisson"])
     n = 4000
-    X, Y = prediction.generate(jax.random.key(0), jnp.zeros(n), None, jnp.zeros(n), members, model)
-    assert np.abs(np.cov(np.asarray(X).T) - np.eye(2)).max() < 0.1
-    expected = prediction.decode(X, jnp.zeros(n), None, members, model)
+    X, Y = prediction.generate(jax.random.key(0), np.zeros(n), None, np.zeros(n), members, model)
+    assert np.abs(np.cov(X.T) - np.eye(2)).max() < 0.1
+    expected = prediction.decode(jnp.asarray(X), jnp.zeros(n), None, members, model, "mean")
     assert np.abs((Y - expected).mean(axis=0) / (Y.std(axis=0) / np.sqrt(n))).max() < 4

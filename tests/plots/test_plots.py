@@ -143,7 +143,7 @@ def test_images_do_not_overlap_and_no_more_would_fit():
 def test_the_share_within_intervals_is_counted(monkeypatch):
     monkeypatch.setattr(prediction, "BLOCK_CELLS", 1300)  # no more rows than there are
     ax = plots.predictions(small_models.poisson(), n_cells=100)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted mean", "observed")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "observed")
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     shares = [int(label.split()[1].rstrip("%")) for label in labels]
     assert 99 <= sum(shares) <= 101

@@ -144,17 +144,17 @@ def test_the_pointer_decodes_where_it_is(bars):
         bars.move(*place).perform()
         shown = bars.settle()
         assert shown["mode"] == "free"
-        close(shown["mean"], model.inverse_transform([shown["x"]]))
+        close(shown["expected"], model.inverse_transform([shown["x"]]))
     first = bars("bars").find_element(By.CSS_SELECTOR, "li .number").text
     top = bars.run("return JSON.parse(document.getElementById('header').textContent).order[0]")
-    assert float(first.replace(",", "")) == pytest.approx(shown["mean"][top], rel=5e-3)
+    assert float(first.replace(",", "")) == pytest.approx(shown["expected"][top], rel=5e-3)
 
 
 def test_a_click_shows_the_row_beside_the_model(bars):
     model = small_models.poisson()
     shown = bars.click(7)
     assert (shown["a"], shown["mode"]) == (7, "row")
-    close(shown["mean"], model.inverse_transform(model.embedding_[7:8]))
+    close(shown["expected"], model.inverse_transform(model.embedding_[7:8]))
     assert bars("where").text == "day 7"
     assert len(bars("bars").find_elements(By.CSS_SELECTOR, ".seen:not([hidden]):not(.second)")) == 18
     bars.click(0)  # which has a missing cell, in the column that is called gene 1
@@ -177,7 +177,7 @@ def test_columns_that_are_high_or_low_come_first(bars):
     for choice, sign in (("high", -1), ("low", 1)):
         Select(bars("order")).select_by_value(choice)
         shown = bars.settle()
-        above = (shown["mean"] - E.mean(axis=0)) / E.std(axis=0)
+        above = (shown["expected"] - E.mean(axis=0)) / E.std(axis=0)
         names = [name.text for name in bars("bars").find_elements(By.CLASS_NAME, "name")]
         assert names == all_names[np.argsort(sign * above)[:18]].tolist()
 
@@ -198,7 +198,7 @@ def test_a_path_is_played_and_set(bars):
     shown = bars.settle()
     x = 0.75 * model.embedding_[7] + 0.25 * model.embedding_[20]
     np.testing.assert_allclose(shown["x"], x)
-    close(shown["mean"], model.inverse_transform(x[None]))
+    close(shown["expected"], model.inverse_transform(x[None]))
     assert bars("where").text == "25 % of the way from day 7 to day 20"
     bars("clear").click()
     assert bars.settle()["a"] == -1
@@ -305,7 +305,7 @@ def test_images_are_decoded_with_their_quantiles(driver, folder):
     Y = small_models.poisson().fitted_.about.values
     grey = lambda values: np.clip(np.round(255 * np.asarray(values) / np.nanmax(Y)), 0, 255)  # noqa: E731
     np.testing.assert_allclose(pixels("image-a"), grey(Y[7]), atol=1)
-    np.testing.assert_allclose(pixels("image-mean"), grey(shown["mean"]), atol=1)
+    np.testing.assert_allclose(pixels("image-mean"), grey(shown["expected"]), atol=1)
     opened.wait(lambda: "stale" not in opened("image-high").get_attribute("class"))
     assert (np.asarray(pixels("image-low")) <= pixels("image-high")).all()
     assert opened.problems() == []
@@ -315,9 +315,9 @@ def test_columns_in_order_are_a_curve(curve):
     model = small_models.poisson()
     curve.move(310, 240).perform()
     shown = curve.settle()
-    close(shown["mean"], model.inverse_transform([shown["x"]]))
+    close(shown["expected"], model.inverse_transform([shown["x"]]))
     shown = curve.click(0)  # which has a missing cell in column 1
-    close(shown["mean"], model.inverse_transform(model.embedding_[:1]))
+    close(shown["expected"], model.inverse_transform(model.embedding_[:1]))
     drawn = lambda name: np.array(  # noqa: E731
         [
             [float(number) for number in spot.split()]
@@ -329,7 +329,7 @@ def test_columns_in_order_are_a_curve(curve):
     np.testing.assert_allclose(np.delete(mean[:, 0], 1), seen[:, 0])  # a gap, and one scale from left to right
     assert np.ptp(np.diff(mean[:, 0])) < 0.3
     slope, start = np.polyfit(np.delete(model.fitted_.about.values[0], 1), seen[:, 1], 1)
-    np.testing.assert_allclose(mean[:, 1], start + slope * np.array(shown["mean"]), atol=0.3)
+    np.testing.assert_allclose(mean[:, 1], start + slope * np.array(shown["expected"]), atol=0.3)
     band = drawn("band").reshape(2, small_models.J, 2)
     assert (band[0, :, 1] <= band[1, ::-1, 1]).all()
     assert not curve("seen-b").get_attribute("d")
@@ -349,7 +349,7 @@ def test_a_column_of_the_curve_is_read_by_pointer_and_keyboard(curve):
     assert text().endswith(", observed missing")
     curve("curve").send_keys(Keys.END, Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
     ends = curve.run("return rflvm.decode(arguments[0], 0, [18])", shown["x"])["interval"][0]
-    expected, observed = shown["mean"][18], model.fitted_.about.values[0, 18]
+    expected, observed = shown["expected"][18], model.fitted_.about.values[0, 18]
     assert text() == (f"gene 18: model {expected:.3g}, 90 % interval {ends[0]} to {ends[1]}, observed {observed:g}")
     assert curve("curve").get_attribute("aria-valuetext") == text()
     assert curve("curve").get_attribute("aria-valuenow") == "19"
@@ -392,7 +392,7 @@ def test_of_three_dimensions_two_are_chosen(driver, folder):
     assert shown["x"][1] == model.embedding_[2, 1]
     assert model.fitted_.totals is not None
     close(
-        shown["mean"],
+        shown["expected"],
         model.inverse_transform([shown["x"]]) * model.fitted_.totals[2] / np.nanmean(model.fitted_.totals),
     )
     Select(opened("axis-x")).select_by_value("2")
@@ -410,7 +410,7 @@ def test_one_dimension_is_a_strip(driver, folder):
     shown = opened.keys(Keys.ARROW_RIGHT)
     assert len(shown["x"]) == 1
     assert shown["x"] > first
-    close(shown["mean"], model.inverse_transform([shown["x"]]))
+    close(shown["expected"], model.inverse_transform([shown["x"]]))
     assert opened.click(4)["a"] == 4
     assert opened.problems() == []
 
@@ -434,7 +434,7 @@ def test_the_browser_agrees_with_the_library(driver, folder, name):
             total = np.nanmean(model.fitted_.totals) if row < 0 else model.fitted_.totals[row]
             expected *= total / np.nanmean(model.fitted_.totals)
         found = opened.run("return rflvm.decode(...arguments)", x.tolist(), row, list(range(J)))
-        close(found["mean"], expected)
+        close(found["expected"], expected)
         for j in range(J):
             cdf = mixture(model, x, j, 0.0 if offset is None else float(offset[0]), trials, total)
             for p, value in zip((0.05, 0.95), found["interval"][j], strict=True):

@@ -30,7 +30,7 @@ def _bare(monkeypatch):
 @pytest.fixture
 def _quick(monkeypatch):
     """The one figure that takes seconds has a test of its own."""
-    monkeypatch.setattr(plots, "predictions", lambda model, ax: ax.set_xlabel("predicted mean"))
+    monkeypatch.setattr(plots, "predictions", lambda model, ax: ax.set_xlabel("predicted"))
 
 
 bare, quick = pytest.mark.usefixtures("_bare"), pytest.mark.usefixtures("_quick")

@@ -17,13 +17,21 @@ from .options import force_option, model_argument, out_option, table_options
 @family_option
 @click.argument("table", metavar="TABLE")
 @out_option
+@click.option(
+    "--summary",
+    type=click.Choice(["median", "mean"]),
+    default="median",
+    show_default=True,
+    help="Of the posterior of a cell's expectation. The mean can be far above anything observed.",
+)
 @table_options
 @force_option
-def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, force: bool) -> None:
+def command(model: str, likelihood: Any, table: str, out: str, summary: Any, wanted: Wanted, force: bool) -> None:
     """Fill the missing cells of TABLE.
 
-    Each gets its posterior mean under MODEL (a model.npz or the folder of a run), given the observed cells of its row.
-    TABLE is the table of the fit or has new rows; its observed cells, row labels and classes stay as they are.
+    Each gets what is expected of it under MODEL (a model.npz or the folder of a run), given the observed cells of its
+    row: the posterior median of its expectation, or the mean. TABLE is the table of the fit or has new rows; its
+    observed cells, row labels and classes stay as they are. A warning says how many cells these leave uncertain.
 
     \b
     Examples:
@@ -37,11 +45,30 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     rows = reading.read_rows(table, wanted, fitted)
     with messages.captured():
         try:
-            filled = fitted.impute(rows.frame(), offset=rows.offset)
+            filled = fitted.impute(rows.frame(), offset=rows.offset, summary=summary)
         except (TypeError, ValueError) as error:
             raise rows.refusal(error) from error
+        _warn_of_uncertain(fitted, rows)
     header = [*([rows.label_name] if rows.labels else []), *output.column_names(fitted), *rows.classes]
     labels = [[label] for label in rows.labels] if rows.labels else [[]] * len(filled)
     classes = list(zip(*rows.classes.values(), strict=True)) if rows.classes else [()] * len(filled)
     parts = zip(labels, filled.tolist(), classes, strict=True)
     output.write(out, header, [[*label, *cells, *more] for label, cells, more in parts])
+
+
+def _warn_of_uncertain(fitted: Any, rows: Any) -> None:
+    """Say how many of the filled cells are marked, and in which column most of them are."""
+    import numpy as np
+
+    missing = np.isnan(rows.values)
+    gappy = missing.any(axis=1)
+    if not gappy.any():
+        return
+    offset = None if rows.offset is None else rows.offset[gappy]
+    marked = fitted.uncertain_cells(rows.values[gappy], offset=offset) & missing[gappy]
+    if marked.any():
+        worst = int(marked.sum(axis=0).argmax())
+        messages.warn(
+            f"{marked.sum()} of the {missing.sum()} filled cells are uncertain: their 90 % interval is wider than the "
+            f"range of the observed cells of their column ({marked[:, worst].sum()} of them in {rows.column(worst)})"
+        )

@@ -42,7 +42,7 @@ def fit(method: str, M: int, run: int, shape: tuple[int, int]) -> tuple[dict[str
         expected = F = model.F_
     else:
         model = methods.fitted(method, Y, 2, run, n_features=M, **methods.ENGINES["map"])
-        expected, F = model.impute(Y), mean_functions(model.draws_)
+        expected, F = model.impute(Y, summary="mean"), mean_functions(model.draws_)
         X, W = np.asarray(model.draws_["X"], float), np.asarray(model.draws_["W"], float)
         values["mse_K"] = kernel_mse(rbf_kernel(truth.X, gamma=0.5), X, W)
         shown = np.argsort(truth.t)[:: max(1, len(truth.t) // SHOWN)]

@@ -10,6 +10,10 @@ proposal is a mixture of three Student t distributions: around two modes, which 
 the table that are most like y*, and one as wide as the prior, for rows with little information. Its points are
 quasi-random.
 
+A cell is summarised by the posterior median of its conditional mean E[y | f], over members and over the points of its
+row's position, or by the posterior mean of it, E[y | y*]. Where the table does not determine f, the mean of exp(f) is a
+number from the tail; the median is the same whether it is taken of f or of exp(f).
+
 Every number is computed in blocks of rows of a fixed size and with the same points for every row, so that the answer
 for a row does not depend on the rows beside it, to the last bit.
 """
@@ -19,7 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -35,8 +39,10 @@ from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State
 from ..model.rows import climb as climb_rows
 from ..model.rows import row_values
-from ..numerics import linalg
+from ..numerics import linalg, quantiles
 from ..numerics.compilation import compiled
+
+SUMMARIES = ("median", "mean")  # of E[y | f] over members and points
 
 N_MEMBERS = 16
 N_ANCHORS = 256
@@ -47,6 +53,7 @@ N_DRAWS = 16  # of a row's cells, from each member
 FREEDOM = 5.0  # degrees of freedom of the proposal
 MIN_DISTANCE = 1.0  # between the two anchors at which the search for modes begins; x has unit prior variance
 BLOCK_CELLS = 65_536
+MEDIAN_CELLS = 512  # at once: their values, under all members and at all points, should stay in the processor's cache
 ROUNDING = 1e-6  # relative rounding error of a sum of squares in single precision
 
 
@@ -126,13 +133,20 @@ def block_size(J: int) -> int:
 def blocks(data: Data, *more: np.ndarray) -> Iterator[tuple[Data, int, *tuple[Array, ...]]]:
     """Blocks of rows of one size, the last padded with rows without observed cells; the number of true rows; more."""
     N, J = data.Y.shape
-    size = block_size(J)
     mask = np.ones((N, J), bool) if data.mask is None else np.asarray(data.mask)
-    arrays = data._replace(mask=mask)
-    for start in range(0, N, size):
+    for n, (block, *rest) in cut((data._replace(mask=mask), *more), N, block_size(J)):
+        yield block, n, *rest
+
+
+def cut(arrays: Any, N: int, size: int) -> Iterator[tuple[int, Any]]:
+    """A tree of arrays with N rows in blocks of one size, the last padded with zeros, on the device.
+
+    Each comes with its number of true rows; without any row there is one block, so that results have their shape.
+    """
+    for start in range(0, max(N, 1), size):
         n = min(size, N - start)
-        cut = lambda part, start=start, n=n: jnp.asarray(_padded(np.asarray(part)[start : start + n], size))  # noqa: E731
-        yield jax.tree.map(cut, arrays), n, *map(cut, more)
+        part = lambda array, start=start, n=n: jnp.asarray(_padded(np.asarray(array)[start : start + n], size))  # noqa: E731
+        yield n, jax.tree.map(part, arrays)
 
 
 def _padded(part: np.ndarray, size: int) -> np.ndarray:
@@ -254,6 +268,41 @@ def expected(placed: Placed, data: Data, members: Members, model: Model) -> Floa
 
 
 @functools.partial(compiled, static_argnames="model")
+def medians(placed: Placed, data: Data, members: Members, model: Model) -> Float[Array, "B K"]:
+    """Posterior median of E[y | f] for every cell of a block, given the observed cells of its row.
+
+    A few rows at a time: the values of a block under all members and at all points would be S Q times as large as it.
+    """
+    S, Q, B, D = placed.X.shape
+    n = 2 ** max(0, min(int(math.log2(B)), int(math.log2(MEDIAN_CELLS / data.Y.shape[1]))))
+
+    def of_rows(inputs):
+        X, w, offset, trials = inputs
+        repeated = None if trials is None else jnp.tile(trials, (Q, 1))
+
+        def under(member):
+            W, beta, theta, X = member
+            F = linear_predictor(features(X.reshape(Q * n, D), W), beta, jnp.tile(offset, Q))
+            return model.likelihood.respond(F, theta, repeated).reshape(Q, n, -1)
+
+        values = lax.map(under, (members.W, members.beta, members.theta, X))
+        median = quantiles.weighted_median(values.reshape(S * Q, n, -1), w.reshape(S * Q, n, 1))
+        return _as_shares(median, model)
+
+    apart = lambda part: part if part is None else part.reshape(B // n, n, *part.shape[1:])  # noqa: E731
+    X = jnp.moveaxis(placed.X.reshape(S, Q, B // n, n, D), 2, 0)
+    w = jnp.moveaxis(weights(placed).reshape(S, Q, B // n, n), 2, 0)
+    return lax.map(of_rows, (X, w, apart(data.offset), apart(data.trials))).reshape(B, -1)
+
+
+def _as_shares(median: Float[Array, "B K"], model: Model) -> Float[Array, "B K"]:
+    """Medians of the shares of a row's total, of a family that has it, divided by their sum; else as they are."""
+    if not model.likelihood.row_totals:
+        return median
+    return median / jnp.maximum(median.sum(axis=1, keepdims=True), jnp.finfo(median.dtype).tiny)
+
+
+@functools.partial(compiled, static_argnames="model")
 def replicates(
     key: Array, placed: Placed, data: Data, totals: Float[Array, " B"], members: Members, model: Model
 ) -> Float[Array, "R B K"]:
@@ -308,33 +357,60 @@ def responses(
     return lax.map(under, (members.W, members.beta, members.theta))
 
 
+@functools.partial(compiled, static_argnames=("model", "summary"))
 def decode(
-    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
-) -> Float[Array, "B K"]:
-    """E[y | x], averaged over members."""
-    return responses(X, offset, trials, members, model).mean(axis=0)
-
-
-@functools.partial(compiled, static_argnames="model")
-def generate(
-    key: Array,
-    offset: Float[Array, " n"],
+    X: Float[Array, "B D"],
+    offset: Float[Array, " B"],
     trials: Array | None,
-    totals: Float[Array, " n"],
     members: Members,
     model: Model,
-) -> tuple[Float[Array, "n D"], Float[Array, "n K"]]:
+    summary: str,
+) -> Float[Array, "B K"]:
+    """E[y | x] under the members, their median or mean."""
+    values = responses(X, offset, trials, members, model)
+    return values.mean(axis=0) if summary == "mean" else _as_shares(quantiles.median(values), model)
+
+
+def generate(
+    key: Array,
+    offset: Float[np.ndarray, " n"],
+    trials: Float[np.ndarray, "n J"] | None,
+    totals: Float[np.ndarray, " n"],
+    members: Members,
+    model: Model,
+) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "n K"]]:
     """New rows: positions from their prior, each under a member of its own, and cells given them."""
     key_X, key_member, key_cells = jax.random.split(key, 3)
     n = len(offset)
-    X = jax.random.normal(key_X, (n, model.D), offset.dtype)
-    which = jax.random.randint(key_member, (n,), 0, len(members.W))
+    X = np.asarray(jax.random.normal(key_X, (n, model.D), float))
+    which = np.asarray(jax.random.randint(key_member, (n,), 0, len(members.W)))
+    keys = np.asarray(jax.random.key_data(jax.random.split(key_cells, n)))
+    size = block_size(members.beta.shape[2])
+    parts = [
+        np.asarray(cells_at(*block, members, model))[:n_true]
+        for n_true, block in cut((keys, X, which, offset, trials, totals), n, size)
+    ]
+    return X, np.concatenate(parts)
+
+
+@functools.partial(compiled, static_argnames="model")
+def cells_at(
+    key_data: Array,
+    X: Float[Array, "B D"],
+    which: Int[Array, " B"],
+    offset: Float[Array, " B"],
+    trials: Array | None,
+    totals: Float[Array, " B"],
+    members: Members,
+    model: Model,
+) -> Float[Array, "B K"]:
+    """Cells of rows at positions, each row under one member and with a key of its own."""
 
     def row(inputs):
         key, x, s, offset, trials, total = inputs
         F = features(x[None], members.W[s]) @ members.beta[s] + offset
         theta = {name: value[s] for name, value in members.theta.items()}
         trials = None if trials is None else trials[None]
-        return draw_rows(key, F, theta, trials, total[None], model)[0]
+        return draw_rows(jax.random.wrap_key_data(key), F, theta, trials, total[None], model)[0]
 
-    return X, lax.map(row, (jax.random.split(key_cells, n), X, which, offset, trials, totals))
+    return lax.map(row, (key_data, X, which, offset, trials, totals))

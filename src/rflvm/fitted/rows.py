@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from ..data import checks, tables
 from ..model.joint import Data
@@ -56,41 +56,83 @@ def moments(fitted: Fitted, rows: Rows) -> prediction.Moments:
     return found._replace(log_density=found.log_density - loss)
 
 
-def predict(fitted: Fitted, rows: Rows, quantiles: list[float]) -> tuple[np.ndarray, ...]:
-    """Means of all cells given the observed ones of their rows, and quantiles of new observations of them."""
+def predict(fitted: Fitted, rows: Rows, quantiles: list[float], summary: str = "median") -> tuple[np.ndarray, ...]:
+    """What is expected in all cells given the observed ones of their rows, and quantiles of new observations of them.
+
+    ``summary`` is over the posterior of E[y | f]; for families with row totals it is of shares, which sum to one.
+    """
+    checks.check_choice("summary", summary, prediction.SUMMARIES)
     model, members, key = fitted.model, fitted.members, jax.random.key(fitted.about.seed)
+    summarised = {"median": prediction.medians, "mean": prediction.expected}[summary]
 
     def of_block(placed, block, values):
-        mean = np.asarray(prediction.expected(placed, block, members, model))
-        totals = model.likelihood.implied_totals(np.asarray(values), mean)
+        cells = np.asarray(summarised(placed, block, members, model))
+        totals = model.likelihood.implied_totals(np.asarray(values), cells)
         if model.likelihood.row_totals:
-            mean = mean * totals[:, None]
+            cells = cells * totals[:, None]
         if not quantiles:
-            return (mean,)
+            return (cells,)
         drawn = prediction.replicates(key, placed, block, jnp.asarray(np.round(totals)), members, model)
-        return mean, *np.quantile(np.asarray(drawn), quantiles, axis=0, method="inverted_cdf")
+        return cells, *np.quantile(np.asarray(drawn), quantiles, axis=0, method="inverted_cdf")
 
     parts = by_block(fitted, of_block, rows.data, rows.values)
     return tuple(restored(part, rows.offset, fitted.units) for part in parts)
 
 
-def expected(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "n K"]:
-    """E[Y | X] at positions, averaged over members; for families with row totals, at the mean total of the table."""
-    return _at_positions(prediction.decode, fitted, X, offset, trials)
+def tails(level: float) -> list[float]:
+    """The probabilities of the two quantiles between which a new observation is with probability ``level``."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}")
+    return [(1 - level) / 2, (1 + level) / 2]
+
+
+def uncertain(fitted: Fitted, rows: Rows, level: float) -> Bool[np.ndarray, "n J"]:
+    """Cells whose predictive interval is wider than the range of the observed cells of their column."""
+    _, lower, upper = predict(fitted, rows, tails(level))
+    return upper - lower > observed_range(fitted)
+
+
+def observed_range(fitted: Fitted) -> Float[np.ndarray, " J"]:
+    """The largest less the smallest observed cell of each column of the fitted table."""
+    return np.nanmax(fitted.about.values, axis=0) - np.nanmin(fitted.about.values, axis=0)
+
+
+def expected(
+    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, summary: str = "median"
+) -> Float[np.ndarray, "n K"]:
+    """E[Y | X] at positions, summarised over members; for families with row totals, at the mean total of the table."""
+    checks.check_choice("summary", summary, prediction.SUMMARIES)
+    return _at_positions(lambda *parts: prediction.decode(*parts, summary), fitted, X, offset, trials)
+
+
+def expected_bounds(
+    fitted: Fitted, X: Any, level: float, *, offset: Any = None, trials: Any = None
+) -> Float[np.ndarray, "2 n K"]:
+    """The interval that holds E[Y | X] under a share ``level`` of the draws that predictions are summarised over."""
+
+    def bounds(*parts):
+        return np.quantile(np.asarray(prediction.responses(*parts)), tails(level), axis=0)
+
+    return _at_positions(bounds, fitted, X, offset, trials)
 
 
 def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "S n K"]:
-    """E[Y | X] at positions under each of the draws that predictions average over."""
+    """E[Y | X] at positions under each of the draws that predictions are summarised over."""
     return _at_positions(prediction.responses, fitted, X, offset, trials)
 
 
 def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any) -> np.ndarray:
+    """A function of positions, offset and trials whose result has rows on its last axis but one, in blocks of rows."""
     X = checks.check_positions(X, fitted.n_components)
     offset = checks.check_offset(offset, len(X))
+    size = prediction.block_size(fitted.about.values.shape[1])
     with precision("float64"):
-        parts = jnp.asarray(X), jnp.asarray(_inside(offset, fitted)), _trials(fitted, len(X), trials)
-        Y = np.asarray(function(*parts, fitted.members, fitted.model))
-    totals = fitted.totals
+        given = X, _inside(offset, fitted), _trials(fitted, len(X), trials)
+        parts = [
+            np.asarray(function(*block, fitted.members, fitted.model))[..., :n, :]
+            for n, block in prediction.cut(given, len(X), size)
+        ]
+    Y, totals = np.concatenate(parts, axis=-2), fitted.totals
     return restored(Y if totals is None else Y * np.nanmean(totals), offset, fitted.units)
 
 
@@ -104,9 +146,9 @@ def generate(
         totals = np.random.default_rng(seed).choice(known, n)
     offset = checks.check_offset(offset, n)
     with precision("float64"):
-        parts = jnp.asarray(_inside(offset, fitted)), _trials(fitted, n, trials), jnp.asarray(totals)
-        X, Y = prediction.generate(jax.random.key(seed), *parts, fitted.members, fitted.model)
-    return np.asarray(X), restored(np.asarray(Y), offset, fitted.units)
+        key, per_cell = jax.random.key(seed), _trials(fitted, n, trials)
+        X, Y = prediction.generate(key, _inside(offset, fitted), per_cell, totals, fitted.members, fitted.model)
+    return X, restored(Y, offset, fitted.units)
 
 
 def _inside(offset: Float[np.ndarray, " n"], fitted: Fitted) -> Float[np.ndarray, " n"]:
@@ -114,11 +156,10 @@ def _inside(offset: Float[np.ndarray, " n"], fitted: Fitted) -> Float[np.ndarray
     return offset if fitted.units is None else np.zeros_like(offset)
 
 
-def _trials(fitted: Fitted, n: int, trials: Any) -> jax.Array | None:
+def _trials(fitted: Fitted, n: int, trials: Any) -> np.ndarray | None:
     """Trials per cell for n rows; None for a family without trials."""
     family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
-    per_cell = family.trials_for(n, fitted.about.values.shape[1])
-    return None if per_cell is None else jnp.asarray(per_cell)
+    return family.trials_for(n, fitted.about.values.shape[1])
 
 
 def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:

@@ -39,12 +39,12 @@ def typical_trials(fitted: Fitted) -> np.ndarray | None:
 
 
 def expected(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "n K"]:
-    """E[y | x], with typical trials where the fit had one number per cell."""
+    """E[y | x], its median over members, with typical trials where the fit had one number per cell."""
     return rows.expected(fitted, X, trials=typical_trials(fitted))
 
 
 def expected_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n K"]:
-    """The same under each of the draws of the functions that predictions are averaged over."""
+    """The same under each of the draws of the functions that predictions are summarised over."""
     return rows.expected_by_member(fitted, X, trials=typical_trials(fitted))
 
 

@@ -35,6 +35,8 @@ def tuning(
 ) -> Any:
     """A column as a function of the latent position: E[y_j | x], or f_j(x), with the rows on it.
 
+    The functions are uncertain: E[y_j | x] is shown by its median over draws, f_j(x) in the plane by its mean.
+
     Two dimensions are drawn as filled contours (with more, the plane of two of them, the others at 0), one as a curve
     with its 90 % band over draws. Colours span the range of the function at the rows; far from them it is a guess. On
     the scale of the mean each row has the colour, or height, of its observed value.
@@ -108,7 +110,7 @@ def _curve(fitted: Fitted, j: int, scale: str, title: str, observed: np.ndarray 
     if observed is not None:
         ax.scatter(fitted.embedding[:, 0], observed, s=10, color=COLOURS[1], lw=0, alpha=0.8, label="observed")
     ax.fill_between(x, lower, upper, color=COLOURS[0], alpha=0.25, lw=0)
-    ax.plot(x, values.mean(axis=0), color=COLOURS[0], lw=1.8, label="model")
+    ax.plot(x, np.median(values, axis=0), color=COLOURS[0], lw=1.8, label="model")
     ax.set_xlim(x[0], x[-1])
     ax.set_xlabel(dimension(0))
     ax.set_ylabel(title)
@@ -128,7 +130,7 @@ def _short(name: str) -> str:
 
 
 def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_state: int = 0, ax: Any = None) -> Any:
-    """Observed cells against their predictive means, with predictive intervals.
+    """Observed cells against what is expected of them, with predictive intervals.
 
     Each cell is predicted given all observed cells of its row, itself included: this shows whether the family and its
     noise fit the table, not how well gaps would be filled. Counts are on a square-root scale.
@@ -165,17 +167,19 @@ def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_
     n, j = np.nonzero(~np.isnan(values))
     chosen = rng.permutation(len(n))[:n_cells]
     n, j = n[chosen], j[chosen]
-    y, (mean, lower, upper) = values[n, j], (part[n, j] for part in parts)
+    y, (predicted, lower, upper) = values[n, j], (part[n, j] for part in parts)
     inside = (lower <= y) & (y <= upper)
     ax = axes(ax)
     for chosen, colour, words in ((inside, COLOURS[0], "within"), (~inside, COLOURS[4], "outside")):
-        ax.vlines(mean[chosen], lower[chosen], upper[chosen], color=colour, lw=0.8, alpha=0.45)
-        ax.scatter(mean[chosen], y[chosen], s=10, color=colour, lw=0, label=f"{words}: {chosen.mean():.0%}", zorder=3)
+        ax.vlines(predicted[chosen], lower[chosen], upper[chosen], color=colour, lw=0.8, alpha=0.45)
+        ax.scatter(
+            predicted[chosen], y[chosen], s=10, color=colour, lw=0, label=f"{words}: {chosen.mean():.0%}", zorder=3
+        )
     if fitted.likelihood.counts:
-        _square_root_scale(ax, float(max(mean.max(), upper.max(), y.max())))
+        _square_root_scale(ax, float(max(predicted.max(), upper.max(), y.max())))
     ends = [max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])]
     ax.plot(ends, ends, color="0.55", lw=0.8, zorder=0)
-    ax.set_xlabel("predicted mean")
+    ax.set_xlabel("predicted")
     ax.set_ylabel("observed")
     ax.legend(title=f"{level:.0%} interval", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0)
     return ax

@@ -59,7 +59,7 @@ def draw(
         for j in most_varying[:N_TUNING]:
             title = f"Expected value of {names[j]}"
             jobs.append((title, caption, lambda ax, j=j: plots.tuning(model, j, ax=ax)))
-    caption = "Cells against their predictive mean given their row, with 90 % intervals. About 90 % should be within"
+    caption = "Cells against what is expected of them given their row, with 90 % intervals. About 90 % should be within"
     counts = fitted.likelihood.counts
     caption += "; more where counts are small, as intervals end at whole numbers." if counts else "."
     jobs.append(("Observed and predicted", caption, lambda ax: plots.predictions(model, ax=ax)))

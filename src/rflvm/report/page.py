@@ -29,7 +29,8 @@ from .figures import Figure, draw
 FORMS = {  # how a decoded row is shown
     "bars": "Each bar is scaled to the observed range of its column. The columns that vary most are those whose "
     "expected value has the largest standard deviation over rows, relative to the root mean squared error. High or low "
-    "here are those furthest above or below their mean over rows, in these standard deviations.",
+    "here are those furthest above or below their mean over rows, in these standard deviations. Columns come last of "
+    "which most cells are missing, or on which the draws of the functions disagree by more than the observed range.",
     "image": "All images have one grey scale, the observed range of the table. Missing pixels are blue.",
     "curve": "The curve goes over the columns in the order of the table. Its scale is the observed range of the table; "
     "what lies beyond is cut off, unless the scale is set to what is shown. Missing cells leave gaps. While the curve "

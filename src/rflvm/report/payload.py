@@ -1,7 +1,7 @@
 """What the explorer decodes from: arrays in one deflated block of bytes, and a header of JSON that says what they are.
 
-The browser computes E[y | x] = mean_s g(phi(x)'beta^(s) + b^(s)) from the members of ``prediction.py``, so its answer
-is that of ``inverse_transform``. Coefficients are whole numbers of 32 bits times a step per column,
+The browser computes the median over s of g(phi(x)'beta^(s) + b^(s)) from the members of ``prediction.py``, so its
+answer is that of ``inverse_transform``. Coefficients are whole numbers of 32 bits times a step per column,
 max |beta_j| / (2^31 - 1); all else that enters is double. As |phi(x)| = 1, the error of f_j is at most
 sqrt(2H) max |beta_j| / 2^32.
 """
@@ -18,13 +18,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..fitted.fit import Fitted
-from ..fitted.rows import expected
+from ..fitted.rows import expected, expected_bounds, observed_range
 from ..fitted.summaries import column_names, members_in_units, predictors_by_member, row_covariances, typical_trials
 from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
 
 MOST_ROWS, MOST_COLUMNS = 5000, 1000  # in the explorer; ``_chosen`` says which of them
 N_VARIATION = 500  # rows from which the variation of the columns is estimated
+LEVEL = 0.9  # of the intervals in which the draws of the functions agree or not
 LARGEST = 2**31 - 1
 N_TABULATED = 129  # values of f at which the mean is tabulated, for a family that the page does not know
 SINGLE_ERROR = 1e-4  # the largest error of a cell in single precision, relative to the range of its column
@@ -38,7 +39,7 @@ class Payload(NamedTuple):
     block: str  # base64 of the deflated arrays
     rows: np.ndarray  # which rows are in it
     columns: np.ndarray  # which columns are in it
-    order: np.ndarray  # all columns of the table, those that vary most first
+    order: np.ndarray  # all columns of the table, as in ``Variation``
 
 
 def build(
@@ -49,7 +50,7 @@ def build(
     ordered: bool,
 ) -> Payload:
     """Everything the explorer needs of a fitted model."""
-    order, centre, spread = variation(fitted)
+    order, centre, spread, doubtful = variation(fitted)
     rows, columns = _chosen(fitted, order, image_shape is not None, ordered)
     names = titled_columns(fitted)
     arrays = _arrays(fitted, rows, columns) | {"centre": centre[columns], "spread": spread[columns]}
@@ -63,6 +64,7 @@ def build(
         "columns": [names[j] for j in columns],
         "rows": [labels[n] for n in rows],
         "order": [place_of[int(j)] for j in order if int(j) in place_of],
+        "doubtful": np.flatnonzero(doubtful[columns]).tolist(),
         "image": image_shape,
         "ordered": ordered,
         "colours": [{"name": name, "classes": colouring.names} for name, colouring in colourings.items()],
@@ -89,29 +91,36 @@ def titled_columns(fitted: Fitted) -> list[str]:
 class Variation(NamedTuple):
     """How columns vary with the position."""
 
-    order: np.ndarray  # by ``spread`` relative to the root mean squared error of y, largest first
-    centre: np.ndarray  # mean of E[y | x_n] over rows
-    spread: np.ndarray  # standard deviation of E[y | x_n] over rows
+    order: np.ndarray  # by ``spread`` relative to the root mean squared error of y, largest first; doubtful ones last
+    centre: np.ndarray  # mean over rows of what is expected at their positions
+    spread: np.ndarray  # standard deviation of it over rows
+    doubtful: np.ndarray  # whether the table says little about the column
 
 
 def variation(fitted: Fitted) -> Variation:
-    """How columns vary with the position, estimated from a random sample of the rows."""
+    """How columns vary with the position, estimated from a random sample of the rows.
+
+    Doubtful columns, of which most cells are missing, or of which at most rows the draws of the functions disagree by
+    more than the column's observed range, may seem to vary most of all.
+    """
     N = len(fitted.embedding)
     sample = np.sort(np.random.default_rng(0).permutation(N)[:N_VARIATION])
     trials = fitted.likelihood.trials_per_cell
-    Y = fitted.about.values[sample]
-    E = expected(
-        fitted,
-        fitted.embedding[sample],
-        offset=fitted.about.offset[sample],
-        trials=None if trials is None else trials[sample],
-    )
+    where: dict[str, Any] = {
+        "offset": fitted.about.offset[sample],
+        "trials": None if trials is None else trials[sample],
+    }
+    values = fitted.about.values
+    Y, E = values[sample], expected(fitted, fitted.embedding[sample], **where)
     mean_squares = np.where(np.isnan(Y), 0, (Y - E) ** 2).sum(axis=0) / np.maximum((~np.isnan(Y)).sum(axis=0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
         centre, spread = E.mean(axis=0), E.std(axis=0)
         ratio = spread / np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
-    order = np.argsort(-np.nan_to_num(ratio), kind="stable")
-    return Variation(order, centre.astype("<f8"), spread.astype("<f8"))
+        lower, upper = expected_bounds(fitted, fitted.embedding[sample], LEVEL, **where)
+        disputed = (upper - lower > observed_range(fitted)).mean(axis=0) > 0.5
+    doubtful = disputed | (np.isnan(values).mean(axis=0) > 0.5)
+    order = np.lexsort((-np.nan_to_num(ratio), doubtful))
+    return Variation(order, centre.astype("<f8"), spread.astype("<f8"), doubtful)
 
 
 def _chosen(fitted: Fitted, order: np.ndarray, whole: bool, ordered: bool) -> tuple[np.ndarray, np.ndarray]:

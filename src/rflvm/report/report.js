@@ -126,9 +126,9 @@
 
   // ---------------------------------------------------------------- decoder
 
-  // f_j = b_j + phi(x)'beta_j for each member, with phi(x) = [cos(Wx) sin(Wx)] / sqrt(H); then E[y_j].
+  // f_j = b_j + phi(x)'beta_j for each member, with phi(x) = [cos(Wx) sin(Wx)] / sqrt(H); then the median of E[y_j].
   const phi = new Float64Array(M), f = new Float64Array(K);
-  const means = new Float64Array(S * J), mean = new Float64Array(J);
+  const means = new Float64Array(S * J), expected = new Float64Array(J), ofMembers = new Float64Array(S);
 
   function features(x, s) {
     for (let h = 0; h < H; h++) {
@@ -145,7 +145,6 @@
   const trialsOf = (row, j) => (rowTrials && row >= 0 ? rowTrials[row * J + j] : trials ? trials[j] : 1);
 
   function decode(x, row) {
-    mean.fill(0);
     for (let s = 0; s < S; s++) {
       if (s === 0 || !oneW) features(x, s);
       f.fill(0);
@@ -156,9 +155,17 @@
       const shift = offsetOf(row);
       for (let k = 0; k < K; k++) f[k] = f[k] * step[k] + bias[s * K + k] + shift;
       respond(s, row);
-      for (let j = 0; j < J; j++) mean[j] += means[s * J + j] / S;
     }
-    return mean;
+    for (let j = 0; j < J; j++) {
+      for (let s = 0; s < S; s++) ofMembers[s] = means[s * J + j];
+      ofMembers.sort();
+      expected[j] = (ofMembers[(S - 1) >> 1] + ofMembers[S >> 1]) / 2;
+    }
+    if (decoder === "multinomial") { // medians of shares do not sum to one
+      const scale = totalOf(row) / Math.max(expected.reduce((a, b) => a + b, 0), 2 ** -1022);
+      for (let j = 0; j < J; j++) expected[j] *= scale;
+    }
+    return expected;
   }
 
   function respond(s, row) {
@@ -222,13 +229,13 @@
     for (let s = 0; s < S; s++) {
       const mu = means[s * J + j];
       within += decoder === "negative_binomial" ? mu + (mu * mu) / r[s * J + j] : mu;
-      between += (mu - mean[j]) ** 2;
+      between += (mu - expected[j]) ** 2;
     }
     return Math.sqrt((within + between) / S);
   }
 
   function quantile(p, j, row) {
-    if (!Number.isFinite(mean[j])) return NaN;
+    if (!Number.isFinite(expected[j])) return NaN;
     if (decoder === "gaussian") {
       let a = Infinity, b = -Infinity;
       for (let s = 0; s < S; s++) {
@@ -244,7 +251,8 @@
     }
     // The smallest count y with P(y_j <= y) >= p.
     const sd = deviation(j);
-    let a = -1, b = Math.max(0, Math.round(mean[j] + (p < 0.5 ? -1.6 : 1.7) * sd));
+    if (!Number.isFinite(sd)) return NaN;
+    let a = -1, b = Math.max(0, Math.round(expected[j] + (p < 0.5 ? -1.6 : 1.7) * sd));
     let jump = 1 + Math.round(sd / 10);
     if (cdf(b, j, row) < p) {
       do { a = b; b += jump; jump *= 2; } while (cdf(b, j, row) < p && Number.isFinite(b));
@@ -593,14 +601,16 @@
     return minus(size >= 1000 ? Math.round(v).toLocaleString("en") : Number(v.toPrecision(3)));
   }
 
+  const doubtful = new Set(header.doubtful); // columns that the table says little about come last
+
   // How far a column is above its mean over rows, in standard deviations over rows.
-  const above = (j) => (spread[j] > 0 ? (mean[j] - centre[j]) / spread[j] : 0);
+  const above = (j) => (spread[j] > 0 ? (expected[j] - centre[j]) / spread[j] : 0);
 
   function list() {
     const wanted = $("find").value.trim().toLowerCase();
     const all = header.order.filter((j) => columns[j].toLowerCase().includes(wanted));
     const sign = { vary: 0, high: 1, low: -1 }[$("order").value];
-    if (sign) all.sort((p, q) => sign * (above(q) - above(p)));
+    if (sign) all.sort((p, q) => doubtful.has(p) - doubtful.has(q) || sign * (above(q) - above(p)));
     $("found").textContent = wanted ? `${all.length} found` : J > SHOWN ? `${SHOWN} of ${J.toLocaleString("en")}` : "";
     const first = all.slice(0, SHOWN);
     if (first.join() === listed.join()) return;
@@ -633,10 +643,10 @@
     list();
     for (const line of lines) {
       const j = line.j;
-      line.mean.style.left = share(mean[j], j);
+      line.mean.style.left = share(expected[j], j);
       const ends = withIntervals && intervals ? interval(j, row) : null;
       line.band.hidden = !ends;
-      line.number.textContent = number(mean[j]);
+      line.number.textContent = number(expected[j]);
       line.ends.textContent = "";
       if (ends) {
         const [a, b] = ends;
@@ -683,7 +693,7 @@
     nextSlice();
   }
 
-  // Mean, interval and observed values of column j at the position that is shown, as text.
+  // Expectation, interval and observed values of column j at the position that is shown, as text.
   function describe(j) {
     const [a, b] = current.ends ? current.ends.map((end) => end[j]) : interval(j, current.row);
     const seen = (n, name) => {
@@ -691,7 +701,7 @@
       return Number.isNaN(cell(n, j)) ? `, ${name} missing` : `, ${name} ${number(cell(n, j))}`;
     };
     const between = intervals ? `, 90 % interval ${number(a)} to ${number(b)}` : "";
-    return `model ${number(mean[j])}${between}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
+    return `model ${number(expected[j])}${between}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
   }
 
   let grey = [0, 1];
@@ -755,7 +765,7 @@
     if (!$("closer").checked) { curve.scale = range([...low, ...high]); return; }
     if (!current.ends) return; // it would jump as the intervals come and go
     const seen = [state.a, state.b].filter((n) => n >= 0).flatMap((n) => columns.map((_, j) => cell(n, j)));
-    const shown = [...mean, ...current.ends[0], ...current.ends[1], ...seen, header.counts ? 0 : NaN];
+    const shown = [...expected, ...current.ends[0], ...current.ends[1], ...seen, header.counts ? 0 : NaN];
     const [a, b] = range(shown.filter(Number.isFinite));
     curve.scale = [a, b > a ? b : a + 1];
   }
@@ -802,7 +812,7 @@
     $("panel").classList.toggle("dense", dense);
     $("curve").style.setProperty("--dot", `${Math.min(Math.max(0.85 * gap, 4), 6.5)}px`);
     $("band").setAttribute("d", current.ends ? asBand(current.ends) : "");
-    $("mean").setAttribute("d", asLine((j) => mean[j]));
+    $("mean").setAttribute("d", asLine((j) => expected[j]));
     for (const [n, ids] of [[state.a, ["seen-a"]], [state.b, ["seen-b", "hollow-b"]]]) {
       const path = n < 0 ? "" : (dense ? asLine : asDots)((j) => cell(n, j));
       for (const id of ids) $(id).setAttribute("d", path);
@@ -813,7 +823,7 @@
   function drawReading() {
     const j = curve.at, text = describe(j);
     $("reading-line").setAttribute("d", `M${along(j)} 0V${curve.tall}`);
-    $("reading-dot").setAttribute("d", Number.isNaN(mean[j]) ? "" : `M${spot(j, mean[j])}h0`);
+    $("reading-dot").setAttribute("d", Number.isNaN(expected[j]) ? "" : `M${spot(j, expected[j])}h0`);
     $("reading-name").textContent = columns[j];
     $("reading").textContent = text;
     $("curve").setAttribute("aria-valuenow", j + 1);
@@ -870,7 +880,7 @@
     $("where").textContent = titles[state.mode]();
     $("place").textContent = where;
     if (image) {
-      drawImage("image-mean", (j) => mean[j]);
+      drawImage("image-mean", (j) => expected[j]);
       for (const id of ["image-low", "image-high"]) $(id).classList.add("stale");
       if (intervals) waiting = setTimeout(findEnds, REST, row, SLICE, drawQuantiles);
     } else if (ordered && cost < SLOW) {
@@ -1223,9 +1233,9 @@
       const values = Array.from(decode(x, row));
       const ends = (withIntervals || []).map((j) => interval(j, row));
       refresh();
-      return { mean: values, interval: ends };
+      return { expected: values, interval: ends };
     },
-    current: () => ({ ...state, x: current.x, row: current.row, mean: Array.from(mean) }),
+    current: () => ({ ...state, x: current.x, row: current.row, expected: Array.from(expected) }),
     screen: (n) => [rowX(n), rowY(n)],
   };
 })();

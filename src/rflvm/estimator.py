@@ -24,6 +24,7 @@ from .fitted.fit import About, Fitted, from_chains, from_maximum
 from .maximum.maximise import maximise
 from .model.draws import Draws
 from .model.joint import Prior
+from .numerics import scalars
 from .sampling.run import continue_sampling, sample
 
 logger = logging.getLogger(__name__)
@@ -222,7 +223,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._adopt(from_chains(draws, about))
         else:
             kernel: Any = self.kernel
-            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
+            n_iterations = checks.check_integer("max_iter", self.max_iter, 1)
+            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=n_iterations, **settings)
             self._adopt(from_maximum(fit, table, about))
         self._warn()
         if reading.kind == "anndata":
@@ -329,8 +331,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         mean, lower, upper : array (n, J)
         """
         fitted = self._fit()
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level}")
+        level = scalars.probability("level", level)
         mean, lower, upper = rows.predict(
             fitted, self._read(Y, offset, trials, layer), [(1 - level) / 2, (1 + level) / 2]
         )

@@ -23,6 +23,9 @@ LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 LARGEST_HYPERPARAMETER = 1e12
 LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
 
+# Offsets of counts are logarithms. e^50 is beyond any count, and single precision ends at e^88.
+LARGEST_LOG_EXPOSURE = 50.0
+
 
 class Table(NamedTuple):
     """A checked table, on the host: cells, which of them count, offset per row, trials per cell."""
@@ -158,7 +161,7 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
             )
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
-    return Table(cells, counted, check_offset(offset, N), trials)
+    return Table(cells, counted, check_offset(offset, N, log_link=likelihood.log_link), trials)
 
 
 def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
@@ -179,8 +182,8 @@ def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
         raise InputError("{where:Y[{row}, {column}]} is infinite; use NaN for a missing cell", row=n, column=j)
 
 
-def check_offset(offset: Any, N: int) -> np.ndarray:
-    """One finite number per row, zero when there is none."""
+def check_offset(offset: Any, N: int, *, log_link: bool = False) -> np.ndarray:
+    """One finite number per row, zero when there is none; with a log link of a size that it can be the log of."""
     if offset is None:
         return np.zeros(N)
     # A copy: JAX may look at the memory of an array for as long as it is in use.
@@ -191,6 +194,17 @@ def check_offset(offset: Any, N: int) -> np.ndarray:
             parameter="offset",
             N=N,
             shape=offsets.shape,
+        )
+    far = np.flatnonzero(log_link & (np.abs(offsets) > LARGEST_LOG_EXPOSURE))
+    if far.size:
+        raise InputError(
+            "{parameter} of {where:row {row}} is {value:g} ({such} such), and the log of an exposure must be from "
+            "-{most:g} to {most:g}: give logarithms of exposures, in units in which these are near 1",
+            parameter="offset",
+            row=int(far[0]),
+            value=float(offsets[far[0]]),
+            most=LARGEST_LOG_EXPOSURE,
+            such=far.size,
         )
     return offsets
 
@@ -239,7 +253,7 @@ def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any) -> Table
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    return encode_table(values, likelihood, check_offset(offset, len(values)))
+    return encode_table(values, likelihood, check_offset(offset, len(values), log_link=likelihood.log_link))
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:

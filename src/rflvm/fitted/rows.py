@@ -80,7 +80,7 @@ def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: An
 
 def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any) -> np.ndarray:
     X = checks.check_positions(X, fitted.n_components)
-    offset = checks.check_offset(offset, len(X))
+    offset = checks.check_offset(offset, len(X), log_link=fitted.likelihood.log_link)
     with precision("float64"):
         parts = jnp.asarray(X), jnp.asarray(offset), _trials(fitted, len(X), trials)
         Y = np.asarray(function(*parts, fitted.members, fitted.model))
@@ -96,7 +96,7 @@ def generate(
     if fitted.totals is not None:
         known = fitted.totals[~np.isnan(fitted.totals)]
         totals = np.random.default_rng(seed).choice(known, n)
-    offset = checks.check_offset(offset, n)
+    offset = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
     with precision("float64"):
         parts = jnp.asarray(offset), _trials(fitted, n, trials), jnp.asarray(totals)
         X, Y = prediction.generate(jax.random.key(seed), *parts, fitted.members, fitted.model)

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from .. import likelihoods
 from ..data import checks
 from ..model.joint import Data, Model, Prior
-from ..numerics import linalg, memory_maps
+from ..numerics import linalg, memory_maps, scalars
 from ..numerics.precision import precision
 from . import starts
 from .climb import OnIteration, climb_precisely, ignore
@@ -135,6 +135,8 @@ def maximise(
     seed = checks.check_integer("seed", seed, 0, checks.LARGEST_SEED)
     checks.check_choice("kernel", kernel, ("learned", "rbf"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
+    scalars.flag("progress", progress)
+    scalars.positive("memory_budget", memory_budget)
     table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))

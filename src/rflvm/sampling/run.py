@@ -21,7 +21,7 @@ from ..maximum.maximise import PROGRESS, find_maximum
 from ..maximum.states import draw_state, from_prior
 from ..model.draws import Draws, Recorder, Run
 from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
-from ..numerics import linalg, memory_maps
+from ..numerics import linalg, memory_maps, scalars
 from ..numerics.compilation import compiled
 from ..numerics.precision import precision
 from .chain import Chain, advance, begin_chain, chain_shapes
@@ -140,6 +140,9 @@ def sample(
     checks.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
     checks.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
+    scalars.positive("memory_budget", memory_budget)
+    if not callable(progress):
+        scalars.flag("progress", progress)
     table = checks.as_table(Y, family, mask, offset, D)
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..numerics import cgroups
 from ..numerics.errors import InputError
 
 # Of the memory that is free, what one table may take. A fit holds the table about twice more: the mask and offsets,
@@ -14,7 +15,14 @@ _MEMINFO = Path("/proc/meminfo")
 
 
 def available() -> int | None:
-    """Bytes of memory that can be had without swapping; None on systems that do not tell."""
+    """Bytes of memory that can be had without swapping, on the machine and within the limit of a container.
+
+    None on systems that do not tell.
+    """
+    return min((free for free in (_of_the_machine(), cgroups.available()) if free is not None), default=None)
+
+
+def _of_the_machine() -> int | None:
     try:
         lines = _MEMINFO.read_text().splitlines()
         return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), None)

@@ -11,6 +11,9 @@ from ..numerics.errors import InputError
 # and the copy that the estimator keeps.
 SHARE = 0.5
 
+# What the draws of a fit may take unless the user says otherwise.
+BUDGET = 1e9
+
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -45,6 +48,6 @@ def check(name: str, n_bytes: int, form: str) -> None:
         )
 
 
-def gigabytes(n_bytes: int) -> str:
+def gigabytes(n_bytes: float) -> str:
     """A size for a person to read."""
     return f"{n_bytes / 1e9:,.3g} GB" if n_bytes < 1e15 else f"{n_bytes / 1e9:.1e} GB"

@@ -18,7 +18,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .. import likelihoods
-from ..data import checks
+from ..data import checks, footprint, memory
 from ..model.joint import Data, Model, Prior
 from ..numerics import linalg, memory_maps, scalars
 from ..numerics.precision import precision
@@ -83,7 +83,7 @@ def maximise(
     offset: np.ndarray | None = None,
     prior: Prior = Prior(),
     progress: bool = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
     dtype: Literal["float32", "float64"] = "float32",
 ) -> Fit:
     """Find the most probable X, W and theta of an RFLVM, beta integrated out.
@@ -138,6 +138,9 @@ def maximise(
     scalars.flag("progress", progress)
     scalars.positive("memory_budget", memory_budget)
     table = checks.as_table(Y, family, mask, offset, D)
+    if table is not Y:
+        size = footprint.size_of(table, family, D, H)
+        footprint.check(size, footprint.of_maximum(size, memory_budget, n_draws=0))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
     memory_maps.free_if_scarce()

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from tqdm import tqdm
 
 from .. import likelihoods
-from ..data import checks
+from ..data import checks, footprint, memory
 from ..files import npz
 from ..maximum import starts
 from ..maximum.maximise import PROGRESS, find_maximum
@@ -58,7 +58,7 @@ def sample(
     coefficients: Literal["hmc", "polya-gamma"] = "hmc",
     checkpoint: str | PathLike | None = None,
     progress: bool | Callable[[Progress], None] = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
     dtype: Literal["float32", "float64"] = "float64",
 ) -> Draws:
     """Draw from the posterior of an RFLVM.
@@ -144,6 +144,11 @@ def sample(
     if not callable(progress):
         scalars.flag("progress", progress)
     table = checks.as_table(Y, family, mask, offset, D)
+    if table is not Y:
+        size = footprint.size_of(table, family, D, H)
+        n_kept = lengths["n_samples"] // lengths["thin"]
+        at_maximum = isinstance(init, str) and init == "map"
+        footprint.check(size, footprint.of_chains(size, chain_count, n_kept, memory_budget, at_maximum))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
     if latents == "map" and is_marginal(model):
@@ -180,7 +185,7 @@ def continue_sampling(
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
     progress: bool | Callable[[Progress], None] = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
 ) -> Draws:
     """Go on from where a run ended: the old draws and the new, together those of a run that was longer.
 

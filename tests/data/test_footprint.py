@@ -64,7 +64,10 @@ def test_the_estimate_is_logged_before_the_fit(caplog, monkeypatch):
         ({"inference": "map"}, "lower n_features, or fit fewer columns"),
         ({"inference": "gibbs", "n_samples": 2}, "lower n_features, or fit fewer columns"),
         ({"inference": "gibbs", "likelihood": "gaussian", "n_samples": 10**6}, "raise thin"),
-        ({"inference": "gibbs", "likelihood": "gaussian", "n_features": 2, "n_samples": 2}, "fit fewer rows or columns"),
+        (
+            {"inference": "gibbs", "likelihood": "gaussian", "n_features": 2, "n_samples": 2},
+            "fit fewer rows or columns",
+        ),
     ],
 )
 def test_a_fit_that_would_not_fit_is_refused_before_anything_is_compiled(settings, remedy, monkeypatch):

@@ -18,9 +18,13 @@ from . import tables
 # An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 
-# Hyperparameters are squared, and single precision ends at 1e38. Draws of a gamma variate whose shape is smaller than
-# that of alpha here underflow to zero.
-LARGEST_HYPERPARAMETER = 1e12
+# Single precision has holes between whole numbers from here on.
+LARGEST_SINGLE_COUNT = 2.0**24
+
+# Hyperparameters are squared and summed, and single precision has seven digits. Draws of a gamma variate whose shape is
+# smaller than that of alpha here underflow to zero. Frequencies near mu0 are multiplied by positions near one, and beyond
+# the largest their cosines would be noise.
+LARGEST_HYPERPARAMETER, LARGEST_MU0 = 1e6, 1e3
 LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
 
 # Offsets of counts are logarithms. e^50 is beyond any count, and single precision ends at e^88.
@@ -84,12 +88,13 @@ def check_prior(prior: Any) -> Prior:
     for field in dataclasses.fields(prior):
         value = getattr(prior, field.name)
         least = LEAST_HYPERPARAMETER.get(field.name, 1 / LARGEST_HYPERPARAMETER)
-        if not least <= abs(value) <= LARGEST_HYPERPARAMETER:
+        most = LARGEST_MU0 if field.name == "mu0" else LARGEST_HYPERPARAMETER
+        if not least <= abs(value) <= most:
             raise InputError(
                 "{parameter} must be from {least:g} to {most:g} in size, got {value:g}",
                 parameter=f"prior.{field.name}",
                 least=least,
-                most=LARGEST_HYPERPARAMETER,
+                most=most,
                 value=value,
             )
     return prior
@@ -303,6 +308,12 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
             shape=X.shape,
         )
     return X
+
+
+def single_suffices(table: Table | Data, likelihood: Likelihood) -> bool:
+    """Whether single precision tells the counts and trials of a table apart; always true of other tables."""
+    parts = [np.asarray(part) for part in (table.Y, table.trials) if part is not None]
+    return not likelihood.counts or all(np.max(part, initial=0) <= LARGEST_SINGLE_COUNT for part in parts)
 
 
 def to_device(table: Table, dtype: str) -> Data:

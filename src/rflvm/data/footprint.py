@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 SINGLE, DOUBLE = 4, 8  # bytes of a number
 
 # Numbers that are in memory at once, by the arrays of the phase and by what benchmarks/memory.py saw.
-PROGRAMS = 0.3e9  # bytes of the compiled programs, and of compiling them
+PROGRAMS = 0.4e9  # bytes of the compiled programs, and of compiling them
 PER_CELL = 12  # copies of the table, of F and of its derivatives
 PER_MODE = 4  # M x M matrices of a column while it climbs: inverses, old and new, factors, and what is at work
 PER_FACTOR = 2.5  # of them in double precision while beta is drawn around the maximum

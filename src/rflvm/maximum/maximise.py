@@ -112,8 +112,8 @@ def maximise(
     memory_budget : float
         Bytes that the factor of beta's covariance may take in the result.
     dtype : {"float32", "float64"}
-        Precision of the matrices at the start; where single precision turns out to be too coarse, as with large
-        counts, the search goes on in double. Sums over the table are in double precision either way.
+        Precision of the matrices at the start; where single precision turns out to be too coarse the search goes
+        on in double, and counts that single precision does not tell apart are in double from the start. Sums over the table are in double precision either way.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def maximise(
     model = Model(family, D, H, checks.check_prior(prior))
     memory_maps.free_if_scarce()
     with precision("float64"), linalg.one_blas_thread():
-        data = checks.to_device(table, dtype)
+        data = checks.to_device(table, dtype if checks.single_suffices(table, family) else "float64")
         with tqdm(disable=not progress, **PROGRESS) as bar:
 
             def on_iteration(height):

@@ -235,9 +235,10 @@ def _starter(
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
         with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where it is needed
-            single = linalg.cast(data, jnp.float32)
+            suffices = checks.single_suffices(data, model.likelihood)
+            start = linalg.cast(data, jnp.float32 if suffices else jnp.float64)
             search, used, name = find_maximum(
-                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
+                start, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
             )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt

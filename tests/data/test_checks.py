@@ -348,7 +348,7 @@ def test_hyperparameters_whose_squares_overflow_are_refused(prior, least):
     refuse(ValueError, rf"^prior\.\w+ must be from {least} to (1e\+06|1000) in size, got ", prior=prior)
 
 
-@pytest.mark.parametrize("family", ["poisson", "negative_binomial", "multinomial", likelihoods.Binomial(trials=2**60)])
+@pytest.mark.parametrize("family", ["poisson", "negative_binomial", "multinomial"])
 @pytest.mark.parametrize("count", [2.0**53, 1e30])
 def test_counts_that_no_float_tells_from_their_neighbours_are_refused(family, count):
     message = r"needs counts below 2\*\*53, .* got Y\[1, 1\] = .* \(1 such cell\); count in larger units"

@@ -1,4 +1,4 @@
-"""The estimate of a fit's memory: what it grows with, and that a fit which would not fit is refused before it begins."""
+"""The estimate of a fit's memory: what it grows with, and that what would not fit is refused before it begins."""
 
 import logging
 from typing import Any

@@ -22,7 +22,7 @@ LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 LARGEST_SINGLE_COUNT = 2.0**24
 
 # Hyperparameters are squared and summed, and single precision has seven digits. Draws of a gamma variate whose shape is
-# smaller than that of alpha here underflow to zero. Frequencies near mu0 are multiplied by positions near one, and beyond
+# smaller than that of alpha here underflow to zero. Frequencies near mu0 are multiplied by positions near one; beyond
 # the largest their cosines would be noise.
 LARGEST_HYPERPARAMETER, LARGEST_MU0 = 1e6, 1e3
 LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}

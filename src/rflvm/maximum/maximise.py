@@ -113,7 +113,8 @@ def maximise(
         Bytes that the factor of beta's covariance may take in the result.
     dtype : {"float32", "float64"}
         Precision of the matrices at the start; where single precision turns out to be too coarse the search goes
-        on in double, and counts that single precision does not tell apart are in double from the start. Sums over the table are in double precision either way.
+        on in double, and counts that single precision does not tell apart are in double from the start. Sums over
+        the table are in double precision either way.
 
     Returns
     -------

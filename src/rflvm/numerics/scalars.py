@@ -15,25 +15,26 @@ from .errors import InputError, InputTypeError
 
 def real(name: str, value: Any) -> float:
     """A finite number."""
-    if not isinstance(value, numbers.Real):
-        raise InputTypeError("{parameter} must be a number, got {value}", parameter=name, value=repr(value))
-    if not math.isfinite(value):
+    number = _number(name, value)
+    if not math.isfinite(number):
         raise InputError("{parameter} must be finite, got {value}", parameter=name, value=value)
-    return float(value)
+    return number
 
 
 def positive(name: str, value: Any) -> float:
     """A finite number above zero."""
-    if isinstance(value, numbers.Real) and not (math.isfinite(value) and value > 0):
+    number = _number(name, value)
+    if not (math.isfinite(number) and number > 0):
         raise InputError("{parameter} must be finite and positive, got {value}", parameter=name, value=value)
-    return real(name, value)
+    return number
 
 
 def probability(name: str, value: Any) -> float:
     """A number between 0 and 1, neither of them."""
-    if isinstance(value, numbers.Real) and not 0 < value < 1:
+    number = _number(name, value)
+    if not 0 < number < 1:
         raise InputError("{parameter} must be between 0 and 1, got {value}", parameter=name, value=value)
-    return real(name, value)
+    return number
 
 
 def flag(name: str, value: Any) -> bool:
@@ -41,3 +42,9 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputTypeError("{parameter} must be True or False, got {value}", parameter=name, value=repr(value))
     return bool(value)
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, numbers.Real):
+        raise InputTypeError("{parameter} must be a number, got {value}", parameter=name, value=repr(value))
+    return float(value)

@@ -82,6 +82,12 @@ def test_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.parametrize("value", [0, -1, 2.5, np.array([1, 2])])
+def test_the_limit_of_iterations_is_refused_by_its_own_name(value):
+    with pytest.raises((TypeError, ValueError), match=r"^max_iter must be "):
+        RFLVM(**changed(MAP, max_iter=value)).fit(np.eye(5))
+
+
 @pytest.mark.long  # compiles the sampler for twenty shapes; what the checks look at is the same with both engines
 @parametrize_with_checks([RFLVM(**changed(GIBBS, n_chains=1))], expected_failed_checks=lambda estimator: EXCEPTIONS)
 def test_scikit_learn_with_the_sampler(estimator, check):

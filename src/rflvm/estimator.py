@@ -18,10 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import likelihoods
-from .data import checks, tables
+from .data import checks, footprint, memory, tables
 from .files.npz import FileError
 from .fitted import datatree, diagnosis, rows, saved
-from .fitted.fit import About, Fitted, from_chains, from_maximum
+from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum
 from .maximum.maximise import maximise
 from .model.draws import Draws
 from .model.joint import Prior
@@ -203,7 +203,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.exposure is not None:
             checks.check_exposure(self.exposure, family)
             checks.refuse_offset(offset)
-        D, _ = checks.check_dimensions(self.n_components, self.n_features)
+        D, H = checks.check_dimensions(self.n_components, self.n_features)
         table = checks.check_table(reading.values, family, None, offset, D)
         if self.exposure is not None:
             table = table._replace(offset=checks.log_totals(reading.values, reading.values))
@@ -226,12 +226,14 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "progress": self.progress,
         }
         init = self.init if init is None else init
+        self._check_memory(footprint.size_of(table, family, D, H), init)
         if self.inference == "gibbs":
             draws = self._sample(table, family, init, checkpoint=checkpoint, **settings)
             self._adopt(from_chains(draws, about))
         else:
             kernel: Any = self.kernel
-            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=self.max_iter, **settings)
+            n_iterations = checks.check_integer("max_iter", self.max_iter, 1)
+            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=n_iterations, **settings)
             self._adopt(from_maximum(fit, table, about))
         self._warn()
         if reading.kind == "anndata":
@@ -487,6 +489,17 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             thin=self.thin,
             **settings,
         )
+
+    def _check_memory(self, size: footprint.Size, init: Any) -> None:
+        """Refuse a fit that would not fit into memory. The budgets of draws and factors are those of the engines."""
+        if self.inference == "map":
+            needed = footprint.of_maximum(size, memory.BUDGET, N_LAPLACE_DRAWS)
+        else:
+            run = checks.check_run(self.n_samples, self.n_burnin, self.thin)
+            n_chains = checks.check_integer("n_chains", self.n_chains, 1)
+            at_maximum = isinstance(init, str) and init == "auto"
+            needed = footprint.of_chains(size, n_chains, run["n_samples"] // run["thin"], memory.BUDGET, at_maximum)
+        footprint.check(size, needed)
 
     def _adopt(self, fitted: Fitted) -> None:
         """Take over a fit, all of it at once, so that a fit that is refused leaves the one before as it was."""

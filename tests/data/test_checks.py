@@ -183,6 +183,20 @@ def test_starts_are_named_or_have_the_shape_of_the_latents(init):
     refuse(ValueError, "init must be", init="umap")
 
 
+@pytest.mark.parametrize("offset", [1000.0, -1000.0, 50.1])
+def test_offsets_of_counts_are_logarithms(offset):
+    row = r"^offset of row 2 is .* \(1 such\), and the log of an exposure must be from -50 to 50"
+    for family in ("poisson", "negative_binomial"):
+        refuse(ValueError, row, likelihood=family, Y=np.ones((4, 3)), offset=[0, 50, offset, -50])
+    checks.check_table(np.ones((4, 3)), likelihoods.Gaussian(), None, [0, 50, offset, -50], 2)
+
+
+@pytest.mark.parametrize("value", [np.array([1, 2]), "much", None])
+@pytest.mark.parametrize("name", ["memory_budget", "progress"])
+def test_numbers_and_flags_are_no_arrays(name, value):
+    refuse(TypeError, rf"^{name} must be ", **{name: value})
+
+
 def test_a_memory_budget_too_small_for_the_run_is_refused():
     refuse(ValueError, "more than memory_budget = 0 MB", memory_budget=100.0)
 
@@ -327,16 +341,16 @@ def test_a_prior_is_a_prior(prior):
     ("prior", "least"),
     [
         (rflvm.Prior(alpha_shape=1e300), "0.01"),
-        (rflvm.Prior(beta_scale=1e-200), "1e-12"),
+        (rflvm.Prior(beta_scale=1e-200), "1e-06"),
         (rflvm.Prior(alpha_shape=1e-3), "0.01"),
         (rflvm.Prior(mu0=-1e20), "0"),
     ],
 )
 def test_hyperparameters_whose_squares_overflow_are_refused(prior, least):
-    refuse(ValueError, rf"^prior\.\w+ must be from {least} to 1e\+12 in size, got ", prior=prior)
+    refuse(ValueError, rf"^prior\.\w+ must be from {least} to (1e\+06|1000) in size, got ", prior=prior)
 
 
-@pytest.mark.parametrize("family", ["poisson", "negative_binomial", "multinomial", likelihoods.Binomial(trials=2**60)])
+@pytest.mark.parametrize("family", ["poisson", "negative_binomial", "multinomial"])
 @pytest.mark.parametrize("count", [2.0**53, 1e30])
 def test_counts_that_no_float_tells_from_their_neighbours_are_refused(family, count):
     message = r"needs counts below 2\*\*53, .* got Y\[1, 1\] = .* \(1 such cell\); count in larger units"

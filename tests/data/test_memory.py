@@ -12,9 +12,13 @@ from rflvm.data import memory, tables
 def test_the_free_memory_is_known_on_linux_and_unknown_elsewhere(tmp_path, monkeypatch):
     meminfo = tmp_path / "meminfo"
     monkeypatch.setattr(memory, "_MEMINFO", meminfo)
+    monkeypatch.setattr(memory.cgroups, "available", lambda: None)
     assert memory.available() is None
     meminfo.write_text("MemTotal:       9 kB\nMemAvailable:   2000 kB\n")
     assert memory.available() == 2_048_000
+    monkeypatch.setattr(memory.cgroups, "available", lambda: 2000)
+    assert memory.available() == 2000
+    monkeypatch.setattr(memory.cgroups, "available", lambda: None)
     meminfo.write_text("MemTotal:       9 kB\n")
     assert memory.available() is None
 

@@ -5,6 +5,7 @@ import pytest
 
 from rflvm import likelihoods
 from rflvm.datasets import make_s_curve
+from rflvm.likelihoods import evidence
 
 SIZES = {(100, 10): 200, (200, 50): 200, (500, 100): 100, (1000, 200): 50}
 
@@ -62,6 +63,74 @@ def test_structure_between_rows_is_not_dispersion():
     assert choose(rng.poisson(Y * rng.gamma(1, 1, Y.shape)))[0] == "negative_binomial"
 
 
+def s_curves(emissions, **settings):
+    return [make_s_curve(200, 40, emissions=emissions, seed=seed, **settings).data for seed in range(3)]
+
+
+@pytest.mark.parametrize("trials", [2, 5])
+def test_successes_out_of_a_few_trials_are_binomial(trials):
+    for Y in s_curves("binomial", trials=trials):
+        family, _ = likelihoods.choose(Y, np.ones(Y.shape, bool))
+        assert family == likelihoods.Binomial(trials)
+
+
+def test_many_trials_whose_bound_is_not_seen_are_gaussian_and_the_reason_names_the_binomial():
+    for Y in s_curves("binomial", trials=255):
+        family, reason = choose(Y)
+        assert family == "gaussian"
+        assert reason.endswith("if they are out of a known number of trials give likelihoods.Binomial(trials=...)")
+
+
+def measured(to_whole):
+    """Whole numbers from smooth functions of the latent positions, with noise of standard deviation 1/2."""
+    rng = np.random.default_rng(0)
+    return [to_whole(Y + rng.normal(0, 0.5, Y.shape)) for Y in s_curves("gaussian", noise=0.0)]
+
+
+@pytest.mark.parametrize(
+    "to_whole",
+    [
+        lambda Y: 1 + np.digitize(Y, [-1.5, -0.5, 0.5, 1.5]),
+        lambda Y: np.clip(np.round(5 + 2 * Y), 0, 10),
+        lambda Y: np.maximum(np.round(30 + 2 * Y), 0),
+        lambda Y: np.round(1000 + 10 * Y),
+    ],
+    ids=["ratings 1 to 5", "ratings 0 to 10", "mean 30", "mean 1000"],
+)
+def test_what_varies_less_than_counts_is_gaussian(to_whole):
+    for Y in measured(to_whole):
+        family, reason = choose(Y)
+        assert family == "gaussian"
+        assert "times the mean, less than that of Poisson counts" in reason
+
+
+def test_grey_levels_are_gaussian_though_they_vary_more_than_counts():
+    for Y in measured(lambda Y: np.clip(np.round(128 + 70 * Y), 0, 255)):
+        family, reason = choose(Y)
+        assert family == "gaussian"
+        assert "as if it were an upper bound, and a Gaussian predicts cells from similar rows better" in reason
+
+
+def test_rows_of_equal_totals_name_the_multinomial():
+    advice = "; every row has the total 100: the multinomial likelihood would model the shares"
+    for Y in s_curves("multinomial"):
+        family, reason = choose(Y)
+        assert family == "poisson"
+        assert reason.endswith(advice)
+        assert advice not in choose(Y[:, 1:])[1]
+
+
+@pytest.mark.parametrize("trials", [1, 2, 7, 1000, np.inf])
+def test_pairs_of_equal_means_have_the_variance_that_is_expected(trials):
+    """Given any means: 40,000 pairs, the error of the ratio in its own standard errors; a false alarm in 1e-5."""
+    rng = np.random.default_rng(0)
+    rate = rng.uniform(0.1, 0.9, 40_000)
+    draw = (lambda: rng.poisson(10 * rate)) if np.isinf(trials) else (lambda: rng.binomial(int(trials), rate))
+    ratio, errors = evidence.underdispersion(evidence.Pairs(draw().astype(float), draw().astype(float)), trials)
+    assert abs(ratio - 1) < 0.05
+    assert abs(errors) < 4.4
+
+
 def test_missing_cells_are_left_out():
     rng = np.random.default_rng(1)
     for emissions in ("poisson", "negative_binomial"):
@@ -73,7 +142,7 @@ def test_missing_cells_are_left_out():
 def test_tables_of_every_shape_get_a_family(shape):
     rng = np.random.default_rng(2)
     for Y in (rng.poisson(3.0, shape), np.full(shape, 7), 10**15 * rng.poisson(3.0, shape)):
-        assert choose(Y)[0] in ("poisson", "negative_binomial", "bernoulli")
+        assert choose(Y)[0] in ("poisson", "negative_binomial", "bernoulli", "gaussian")
 
 
 def test_constant_columns_and_columns_without_observed_cells():

@@ -35,3 +35,15 @@ def test_more_successes_than_trials_are_refused_unless_hidden():
     with pytest.raises(ValueError, match=r"y <= trials, got Y\[0, 1\] = 3"):
         Binomial(trials=2).check(Y, ALL)
     Binomial(trials=2).check(Y, Y <= 2)
+
+
+def test_trials_are_small_enough_to_be_told_from_their_neighbours():
+    assert Binomial(trials=2**53 - 1).trials == 2**53 - 1
+    with pytest.raises(ValueError, match=r"^binomial trials must be below 2\*\*53, got 9.0072e\+15"):
+        Binomial(trials=2**53)
+
+
+def test_intercepts_are_finite_where_every_trial_succeeds():
+    trials = np.full((3, 2), 1e15)
+    intercepts = Binomial(10**15).intercepts(trials, np.ones((3, 2), bool), np.zeros((3, 1)), trials)
+    np.testing.assert_allclose(intercepts, np.log(6e15 + 1), rtol=1e-6)

@@ -52,6 +52,10 @@ _ADVICE = {
 _INTERNAL = (DeprecationWarning, FutureWarning, ImportWarning, PendingDeprecationWarning, ResourceWarning)
 
 
+# What of the log is shown as well: what a person may want to stop before it begins.
+_SHOWN = ("rflvm.data.footprint",)
+
+
 class Captured(NamedTuple):
     """What the library has logged (notes) and warned of."""
 
@@ -101,6 +105,8 @@ def captured() -> Iterator[Captured]:
     class Keep(logging.Handler):
         def emit(self, record):
             texts.notes.append(_one_line(record.getMessage()))
+            if record.name in _SHOWN:
+                note(in_options(record.msg))
 
     def show(message, category, filename, lineno, file=None, line=None):
         text = _one_line(reworded(message, OPTIONS))

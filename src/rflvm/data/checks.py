@@ -19,10 +19,17 @@ from . import tables
 # An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
 
-# Hyperparameters are squared, and single precision ends at 1e38. Draws of a gamma variate whose shape is smaller than
-# that of alpha here underflow to zero.
-LARGEST_HYPERPARAMETER = 1e12
+# Single precision has holes between whole numbers from here on.
+LARGEST_SINGLE_COUNT = 2.0**24
+
+# Hyperparameters are squared and summed, and single precision has seven digits. Draws of a gamma variate whose shape is
+# smaller than that of alpha here underflow to zero. Frequencies near mu0 are multiplied by positions near one; beyond
+# the largest their cosines would be noise.
+LARGEST_HYPERPARAMETER, LARGEST_MU0 = 1e6, 1e3
 LEAST_HYPERPARAMETER = {"mu0": 0.0, "alpha_shape": 1e-2}
+
+# Offsets of counts are logarithms. e^50 is beyond any count, and single precision ends at e^88.
+LARGEST_LOG_EXPOSURE = 50.0
 
 
 class Table(NamedTuple):
@@ -97,12 +104,13 @@ def check_prior(prior: Any) -> Prior:
     for field in dataclasses.fields(prior):
         value = getattr(prior, field.name)
         least = LEAST_HYPERPARAMETER.get(field.name, 1 / LARGEST_HYPERPARAMETER)
-        if not least <= abs(value) <= LARGEST_HYPERPARAMETER:
+        most = LARGEST_MU0 if field.name == "mu0" else LARGEST_HYPERPARAMETER
+        if not least <= abs(value) <= most:
             raise InputError(
                 "{parameter} must be from {least:g} to {most:g} in size, got {value:g}",
                 parameter=f"prior.{field.name}",
                 least=least,
-                most=LARGEST_HYPERPARAMETER,
+                most=most,
                 value=value,
             )
     return prior
@@ -174,7 +182,7 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
             )
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
-    offset = check_offset(offset, N)
+    offset = check_offset(offset, N, log_link=likelihood.log_link)
     return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset))
 
 
@@ -196,8 +204,8 @@ def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
         raise InputError("{where:Y[{row}, {column}]} is infinite; use NaN for a missing cell", row=n, column=j)
 
 
-def check_offset(offset: Any, N: int) -> np.ndarray:
-    """One finite number per row, zero when there is none."""
+def check_offset(offset: Any, N: int, *, log_link: bool = False) -> np.ndarray:
+    """One finite number per row, zero when there is none; with a log link of a size that it can be the log of."""
     if offset is None:
         return np.zeros(N)
     # A copy: JAX may look at the memory of an array for as long as it is in use.
@@ -208,6 +216,17 @@ def check_offset(offset: Any, N: int) -> np.ndarray:
             parameter="offset",
             N=N,
             shape=offsets.shape,
+        )
+    far = np.flatnonzero(log_link & (np.abs(offsets) > LARGEST_LOG_EXPOSURE))
+    if far.size:
+        raise InputError(
+            "{parameter} of {where:row {row}} is {value:g} ({such} such), and the log of an exposure must be from "
+            "-{most:g} to {most:g}: give logarithms of exposures, in units in which these are near 1",
+            parameter="offset",
+            row=int(far[0]),
+            value=float(offsets[far[0]]),
+            most=LARGEST_LOG_EXPOSURE,
+            such=far.size,
         )
     return offsets
 
@@ -256,7 +275,8 @@ def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any, units: U
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    return encode_table(values, likelihood, check_offset(offset, len(values)), units)
+    offset = check_offset(offset, len(values), log_link=likelihood.log_link)
+    return encode_table(values, likelihood, offset, units)
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:
@@ -306,6 +326,12 @@ def check_start(init: Any, N: int, D: int, names: tuple[str, ...]) -> str | np.n
             shape=X.shape,
         )
     return X
+
+
+def single_suffices(table: Table | Data, likelihood: Likelihood) -> bool:
+    """Whether single precision tells the counts and trials of a table apart; always true of other tables."""
+    parts = [np.asarray(part) for part in (table.Y, table.trials) if part is not None]
+    return not likelihood.counts or all(np.max(part, initial=0) <= LARGEST_SINGLE_COUNT for part in parts)
 
 
 def to_device(table: Table, dtype: str) -> Data:

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 
 from ..data import checks, tables
 from ..model.joint import Data
+from ..numerics import scalars
 from ..numerics.errors import InputError
 from ..numerics.precision import precision
 from ..numerics.units import log_scales, restored
@@ -81,8 +82,7 @@ def predict(fitted: Fitted, rows: Rows, quantiles: list[float], summary: str = "
 
 def tails(level: float) -> list[float]:
     """The probabilities of the two quantiles between which a new observation is with probability ``level``."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
+    level = scalars.probability("level", level)
     return [(1 - level) / 2, (1 + level) / 2]
 
 
@@ -124,7 +124,7 @@ def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: An
 def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any) -> np.ndarray:
     """A function of positions, offset and trials whose result has rows on its last axis but one, in blocks of rows."""
     X = checks.check_positions(X, fitted.n_components)
-    offset = checks.check_offset(offset, len(X))
+    offset = checks.check_offset(offset, len(X), log_link=fitted.likelihood.log_link)
     size = prediction.block_size(fitted.about.values.shape[1])
     with precision("float64"):
         given = X, _inside(offset, fitted), _trials(fitted, len(X), trials)
@@ -144,7 +144,7 @@ def generate(
     if fitted.totals is not None:
         known = fitted.totals[~np.isnan(fitted.totals)]
         totals = np.random.default_rng(seed).choice(known, n)
-    offset = checks.check_offset(offset, n)
+    offset = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
     with precision("float64"):
         key, per_cell = jax.random.key(seed), _trials(fitted, n, trials)
         X, Y = prediction.generate(key, _inside(offset, fitted), per_cell, totals, fitted.members, fitted.model)

@@ -36,7 +36,7 @@ def get(likelihood: str | Likelihood) -> Likelihood:
     """A family from its name or the object itself."""
     if isinstance(likelihood, Likelihood):
         return likelihood
-    if likelihood == Binomial.name:
+    if isinstance(likelihood, str) and likelihood == Binomial.name:
         raise ValueError("binomial needs its number of trials: pass likelihoods.Binomial(trials=...)")
     if not isinstance(likelihood, str) or likelihood not in _BY_NAME:
         raise ValueError(

@@ -282,8 +282,8 @@ class Logistic(Likelihood):
     ) -> Float[np.ndarray, " J"]:
         n = np.maximum(mask.sum(0), 1)
         total = n if trials is None else np.where(mask, trials, 0).sum(0)
-        rate = (Y.sum(0) + 0.5) / (total + 1)
-        return np.log(rate / (1 - rate)) - np.where(mask, offset, 0).sum(0) / n
+        successes = Y.sum(0)
+        return np.log((successes + 0.5) / (total - successes + 0.5)) - np.where(mask, offset, 0).sum(0) / n
 
 
 class SuccessCounts(Logistic):

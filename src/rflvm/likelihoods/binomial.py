@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..numerics.errors import InputError
-from .base import SuccessCounts, check_counts, first_bad_cell
+from .base import LARGEST_COUNT, SuccessCounts, check_counts, first_bad_cell
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,6 +33,8 @@ class Binomial(SuccessCounts):
             raise ValueError("binomial trials must be finite numbers")
         if (trials < 0).any() or (trials != np.floor(trials)).any():
             raise ValueError(f"binomial trials must be whole numbers >= 0, got {trials.min():g} to {trials.max():g}")
+        if (trials >= LARGEST_COUNT).any():
+            raise ValueError(f"binomial trials must be below 2**53, got {trials.max():g}")
 
     @functools.cached_property
     def _content(self) -> tuple[tuple[int, ...], bytes]:

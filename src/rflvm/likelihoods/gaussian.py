@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from ..numerics import units
+from ..numerics import scalars, units
 from .base import Likelihood
 
 
@@ -46,8 +46,9 @@ class Gaussian(Likelihood):
     decoder: ClassVar[str | None] = "gaussian"
 
     def __post_init__(self):
-        if not (self.a0 > 0 and self.b0 > 0):
-            raise ValueError(f"Gaussian needs a0 > 0 and b0 > 0, got a0={self.a0}, b0={self.b0}")
+        scalars.flag("marginal", self.marginal)
+        for name in ("a0", "b0"):
+            scalars.positive(name, getattr(self, name))
 
     @property
     def integrates_coefficients(self):

@@ -19,6 +19,7 @@ from jax import lax
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float
 
+from ..numerics import scalars
 from .base import Logistic, check_counts, log_mean_intercepts, softplus, sum_observed
 
 _CRT_HEAD = 8
@@ -47,8 +48,8 @@ class NegativeBinomial(Logistic):
     decoder: ClassVar[str | None] = "negative_binomial"
 
     def __post_init__(self):
-        if not (self.a0 > 0 and self.b0 > 0 and self.g0 > 0):
-            raise ValueError(f"NegativeBinomial needs a0, b0, g0 > 0, got a0={self.a0}, b0={self.b0}, g0={self.g0}")
+        for name in ("a0", "b0", "g0"):
+            scalars.positive(name, getattr(self, name))
 
     def check(self, Y, observed):
         check_counts(Y, observed, "negative_binomial")

@@ -50,9 +50,13 @@ def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, see
     if fit.beta_factor is None:
         return repeated
     root = np.swapaxes(np.linalg.inv(np.asarray(fit.beta_factor, float)), 1, 2)
-    root = np.broadcast_to(root, (mean.shape[1], *root.shape[1:])) * np.sqrt(fit.beta_scale)[:, None, None]
     if fit.model.likelihood.conjugate:
-        return repeated + np.einsum("jab,sbj->saj", root, rng.standard_normal(repeated.shape), optimize=True)
+        noise = rng.standard_normal(repeated.shape) * np.sqrt(fit.beta_scale)
+        # One root may serve all columns, and is not repeated for them: there may be many.
+        if len(root) == 1:
+            return repeated + root[0] @ noise
+        return repeated + np.einsum("jab,sbj->saj", root, noise, optimize=True)
+    root *= np.sqrt(fit.beta_scale)[:, None, None]
     with precision("float64"):
         X, W, mean, root = (jnp.asarray(part, float) for part in (fit.X, fit.W, mean, root))
         theta = {name: jnp.asarray(value, float) for name, value in fit.theta.items()}

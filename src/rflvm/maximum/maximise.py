@@ -19,9 +19,9 @@ import numpy as np
 from tqdm import tqdm
 
 from .. import likelihoods
-from ..data import checks
+from ..data import checks, footprint, memory
 from ..model.joint import Data, Model, Prior
-from ..numerics import linalg, memory_maps
+from ..numerics import linalg, memory_maps, scalars
 from ..numerics.precision import precision
 from . import starts
 from .approach import approach
@@ -99,7 +99,7 @@ def maximise(
     offset: np.ndarray | None = None,
     prior: Prior = Prior(),
     progress: bool = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
     dtype: Literal["float32", "float64"] = "float32",
 ) -> Fit:
     """Find the most probable X, W and theta of an RFLVM, beta integrated out.
@@ -129,8 +129,9 @@ def maximise(
     memory_budget : float
         Bytes that the factor of beta's covariance may take in the result.
     dtype : {"float32", "float64"}
-        Precision of the matrices at the start; where single precision turns out to be too coarse, as with large
-        counts, the search goes on in double. Sums over the table are in double precision either way.
+        Precision of the matrices at the start; where single precision turns out to be too coarse the search goes
+        on in double, and counts that single precision does not tell apart are in double from the start. Sums over
+        the table are in double precision either way.
 
     Returns
     -------
@@ -153,12 +154,17 @@ def maximise(
     seed = checks.check_integer("seed", seed, 0, checks.LARGEST_SEED)
     checks.check_choice("kernel", kernel, ("learned", "rbf"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
+    scalars.flag("progress", progress)
+    scalars.positive("memory_budget", memory_budget)
     table = checks.as_table(Y, family, mask, offset, D)
+    if table is not Y:
+        size = footprint.size_of(table, family, D, H)
+        footprint.check(size, footprint.of_maximum(size, memory_budget, n_draws=0))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
     memory_maps.free_if_scarce()
     with precision("float64"), linalg.one_blas_thread():
-        data = checks.to_device(table, dtype)
+        data = checks.to_device(table, dtype if checks.single_suffices(table, family) else "float64")
         with tqdm(disable=not progress, **PROGRESS) as bar:
 
             def on_iteration(height):

@@ -58,7 +58,7 @@ def intercepts(data: Data, model: Model) -> Float[np.ndarray, " J"]:
 
 def _on_host(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Cells (N, J), offset (N, 1) and trials as NumPy arrays in double precision."""
-    trials = None if data.trials is None else np.asarray(data.trials)
+    trials = None if data.trials is None else np.asarray(data.trials, float)
     return np.asarray(data.Y, float), np.asarray(data.offset, float)[:, None], trials
 
 

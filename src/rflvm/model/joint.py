@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from ..likelihoods import Likelihood
 from ..likelihoods.base import sum_observed
+from ..numerics import scalars
 from . import spectral
 from .features import features, linear_predictor
 
@@ -55,9 +56,8 @@ class Prior:
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if not math.isfinite(value) or (field.name != "mu0" and value <= 0):
-                raise ValueError(f"prior.{field.name} must be finite and positive, got {value}")
+            check = scalars.real if field.name == "mu0" else scalars.positive
+            check(f"prior.{field.name}", getattr(self, field.name))
 
     def niw(self, D: int, dtype) -> spectral.NIW:
         """The NIW prior in D dimensions."""

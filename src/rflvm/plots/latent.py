@@ -12,6 +12,7 @@ from ..data.checks import check_integer
 from ..data.tables import numeric
 from ..estimator import RFLVM
 from ..fitted.summaries import check_plane, image_shape_of, latent_draws, row_covariances
+from ..numerics import scalars
 from .axes import axes, dimension, fit_of, matplotlib, name_dimensions
 from .colours import COLOURS, MISSING, Colouring, of_class, read_colours
 
@@ -63,8 +64,7 @@ def latent(
     >>> ax.figure.savefig("latent.png")
     """
     fitted = fit_of(model)
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level}")
+    level = scalars.probability("level", level)
     N = len(fitted.embedding)
     colouring = Colouring(np.zeros(N, int), None) if colour is None else read_colours(colour, N)
     with_ellipse = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]

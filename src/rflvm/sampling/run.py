@@ -15,14 +15,14 @@ from jaxtyping import Array
 from tqdm import tqdm
 
 from .. import likelihoods
-from ..data import checks
+from ..data import checks, footprint, memory
 from ..files import npz
 from ..maximum import starts
 from ..maximum.maximise import PROGRESS, find_maximum
 from ..maximum.states import draw_state, from_prior
 from ..model.draws import Draws, Recorder, Run
 from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
-from ..numerics import linalg, memory_maps
+from ..numerics import linalg, memory_maps, scalars
 from ..numerics.compilation import compiled
 from ..numerics.precision import precision
 from .chain import Chain, advance, begin_chain, chain_shapes
@@ -59,7 +59,7 @@ def sample(
     coefficients: Literal["hmc", "polya-gamma"] = "hmc",
     checkpoint: str | PathLike | None = None,
     progress: bool | Callable[[Progress], None] = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
     dtype: Literal["float32", "float64"] = "float64",
 ) -> Draws:
     """Draw from the posterior of an RFLVM.
@@ -142,7 +142,15 @@ def sample(
     checks.check_choice("frequencies", frequencies, ("hmc", "prior", "fixed"))
     checks.check_choice("coefficients", coefficients, ("hmc", "polya-gamma"))
     checks.check_choice("dtype", dtype, ("float32", "float64"))
+    scalars.positive("memory_budget", memory_budget)
+    if not callable(progress):
+        scalars.flag("progress", progress)
     table = checks.as_table(Y, family, mask, offset, D)
+    if table is not Y:
+        size = footprint.size_of(table, family, D, H)
+        n_kept = lengths["n_samples"] // lengths["thin"]
+        at_maximum = isinstance(init, str) and init == "map"
+        footprint.check(size, footprint.of_chains(size, chain_count, n_kept, memory_budget, at_maximum))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
     model = Model(family, D, H, checks.check_prior(prior))
     if latents == "map" and is_marginal(model):
@@ -180,7 +188,7 @@ def continue_sampling(
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
     progress: bool | Callable[[Progress], None] = False,
-    memory_budget: float = 1e9,
+    memory_budget: float = memory.BUDGET,
 ) -> Draws:
     """Go on from where a run ended: the old draws and the new, together those of a run that was longer.
 
@@ -233,9 +241,10 @@ def _starter(
     """A function from a chain's key to the state in which it starts."""
     if isinstance(init, str) and init == "map":
         with precision("float64"):  # as in ``maximise``: sums in double precision, and matrices where it is needed
-            single = linalg.cast(data, jnp.float32)
+            suffices = checks.single_suffices(data, model.likelihood)
+            start = linalg.cast(data, jnp.float32 if suffices else jnp.float64)
             search, used, fared = find_maximum(
-                single, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
+                start, model, "rbf", "auto", N_MAP_ITERATIONS, seed, on_iteration, learn_amplitude=False
             )
         if search.convergence == "interrupted":
             raise KeyboardInterrupt

@@ -104,7 +104,7 @@ def test_a_fit_says_what_it_did(here):
     assert third == "wrote " + ", ".join(f"run/{name}" for name in (
         "model.npz", "latent.csv", "posterior.nc", "report.html", "log.json"))  # fmt: skip
     note, estimate, warning = Path("stderr").read_text().splitlines()
-    assert estimate.startswith("rflvm: a fit of 30 x 6 cells with --features = 6 needs about 0.4")
+    assert estimate.startswith("rflvm: a fit of 30 x 6 cells with --features = 6 needs about 0.7")
     assert note == "rflvm: counts.csv: the first column is taken as row labels ('r0' is not a number)"
     assert warning.startswith("rflvm: warning: the draws have not settled")
     assert "Raise --burnin and --samples" in warning

@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 SINGLE, DOUBLE = 4, 8  # bytes of a number
 
 # Numbers that are in memory at once, by the arrays of the phase and by what benchmarks/memory.py saw.
-PROGRAMS = 0.4e9  # bytes of the compiled programs, and of compiling them
+CLIMB_PROGRAMS, SWEEP_PROGRAMS = 0.4e9, 0.7e9  # bytes of the compiled programs, and of compiling them
 PER_CELL = 12  # copies of the table, of F and of its derivatives
 PER_MODE = 4  # M x M matrices of a column while it climbs: inverses, old and new, factors, and what is at work
 PER_FACTOR = 2.5  # of them in double precision while beta is drawn around the maximum
@@ -55,11 +55,12 @@ class Footprint(NamedTuple):
     table: float  # copies of the cells, and arrays of their shape
     matrices: float  # M x M, one or several per column
     draws: float
+    programs: float
 
     @property
     def total(self) -> float:
-        """All, and the compiled programs."""
-        return sum(self) + PROGRAMS
+        """All of it."""
+        return sum(self)
 
 
 def of_maximum(size: Size, memory_budget: float, n_draws: int) -> Footprint:
@@ -84,6 +85,7 @@ def of_maximum(size: Size, memory_budget: float, n_draws: int) -> Footprint:
         table=PER_CELL * DOUBLE * N * J,
         matrices=max(climb, drawn),
         draws=DOUBLE * n_draws * (3 * M * J + 2 * N * D + H * D * D),
+        programs=CLIMB_PROGRAMS,
     )
 
 
@@ -103,7 +105,9 @@ def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_m
     """
     N, J, D, H, n_matrices, conjugate = size
     M = size.M
-    start = of_maximum(size, memory_budget=0, n_draws=0).matrices if at_maximum else 0
+    # A chain that starts elsewhere begins at the mode of beta there, which is found once.
+    mode = 0 if conjugate else DOUBLE * n_matrices * M**2
+    start = of_maximum(size, memory_budget=0, n_draws=0).matrices if at_maximum else mode
     sweep = DOUBLE * PER_MODE * (n_matrices if conjugate else 1) * M**2
     kept = DOUBLE * n_chains * n_kept
     small = N * D + 2 * H * D + H * D * D + 2 * J
@@ -111,6 +115,7 @@ def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_m
         table=DOUBLE * (PER_CELL + n_chains) * N * J,
         matrices=max(start, sweep),
         draws=2 * kept * small + min(kept * M * J, memory_budget),
+        programs=SWEEP_PROGRAMS,
     )
 
 
@@ -130,11 +135,11 @@ def check(size: Size, footprint: Footprint) -> None:
             "matrices": "lower {n_features}, or fit fewer columns",
             "draws": "lower {n_samples} or {n_chains}, or raise {thin}",
         }
-        part, most = max(footprint._asdict().items(), key=lambda item: item[1])
+        part = max(remedies, key=lambda name: getattr(footprint, name))
         raise InputError(
             "{needs}, {most} of it for {part}, and {free} are free: {remedy}",
             needs=needs,
-            most=memory.gigabytes(most),
+            most=memory.gigabytes(getattr(footprint, part)),
             part="matrices of the features" if part == "matrices" else f"the {part}",
             free=memory.gigabytes(free),
             remedy=Sentence(remedies[part]),

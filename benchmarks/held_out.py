@@ -7,10 +7,10 @@ the rows where the number of columns allows it, as for an instrument that was in
 ``RFLVM(likelihood="auto", inference="map")`` with its defaults. Squared errors of hidden cells are on the scale on
 which the noise of the chosen family is roughly even (square roots of counts): of ``impute`` with its default summary
 and with the mean, of the column mean on that scale, and of probabilistic PCA of rank D on that scale, gaps filled by
-EM. ``above`` counts the imputed cells above ten times the largest observed cell of their column, ``truth_above`` the
-hidden cells that are. ``coverage`` is the share of hidden cells in their 90 % predictive intervals, ties of counts
-broken at random, which makes the nominal coverage exact. ``marked`` is the share of hidden cells that
-``uncertain_cells`` marks; errors that end in ``_unmarked`` are those of the others.
+EM. ``above`` counts the imputed cells above ten times the largest observed cell of their column, of counts at least
+one, ``truth_above`` the hidden cells that are. ``coverage`` is the share of hidden cells in their 90 % predictive
+intervals, ties of counts broken at random, which makes the nominal coverage exact. ``marked`` is the share of hidden
+cells that ``uncertain_cells`` marks; errors that end in ``_unmarked`` are those of the others.
 
 Every case runs in a process of its own. Those in the result file that were measured with this version are not run
 again; a named case is. Bars: ``mse`` below the column mean's and PCA's, ``above`` 0, coverage from 86 to 94 %.
@@ -80,7 +80,7 @@ def measured(model: RFLVM, truth: np.ndarray, hidden: np.ndarray, seed: int) -> 
     square = lambda estimate: (estimate - scale(truth)) ** 2  # noqa: E731
     filled = model.impute(Y)
     marked = model.uncertain_cells(Y, LEVEL)
-    rest, largest = hidden & ~marked, np.abs(np.nanmax(Y, axis=0))
+    rest, largest = hidden & ~marked, np.maximum(np.nanmax(Y, axis=0), 1 if family.counts else 0)
     return {
         "likelihood": family.name,
         "convergence": model.convergence_,

@@ -108,6 +108,7 @@ benchmark: $(TEST_STAMP)
 	$(VENV)/bin/python benchmarks/compilation.py
 	$(VENV)/bin/python benchmarks/choices.py
 	$(VENV)/bin/python benchmarks/auto.py
+	$(VENV)/bin/python benchmarks/memory.py
 	$(VENV)/bin/python benchmarks/calibration.py
 	$(VENV)/bin/python benchmarks/recovery.py
 	$(VENV)/bin/python benchmarks/kernels.py

@@ -58,6 +58,7 @@ def test_finalists_are_high_and_in_different_maxima(x64):
     _, _, search = search_on("gaussian", "rbf", table("gaussian"))
     elsewhere = np.random.default_rng(0).normal(size=search.parameters.X.shape)
     at = {
+        "too low for the last place": (-200.0, False),
         "low": (-100.0, False),
         "best": (0.0, True),
         "the same maximum": (-1.0, True),
@@ -70,7 +71,7 @@ def test_finalists_are_high_and_in_different_maxima(x64):
         )
         for name, (value, same) in at.items()
     }
-    assert competition.finalists(entrants) == ["best", "as high, another picture", "the same picture, lower"]
+    assert competition.finalists(entrants) == ["best", "as high, another picture", "the same picture, lower", "low"]
 
 
 def test_a_start_that_cannot_catch_up_is_dropped(x64, monkeypatch):

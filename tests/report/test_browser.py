@@ -23,7 +23,7 @@ from selenium.webdriver.support.select import Select
 
 import small_models
 from rflvm import RFLVM
-from rflvm.fitted.summaries import typical_trials
+from rflvm.fitted.summaries import members_in_units, typical_trials
 from rflvm.report import page, write_report
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -448,7 +448,7 @@ def test_the_browser_agrees_with_the_library(driver, folder, name):
 
 def mixture(model: RFLVM, x: np.ndarray, j: int, offset: float, trials: Any, total: Any) -> Callable[[float], float]:
     """P(y_j <= y | x), the mean over members of the family's distribution function."""
-    members, name = model.fitted_.members, model.likelihood_.name
+    members, name = members_in_units(model.fitted_), model.likelihood_.name
     angles = members.W @ x
     H = angles.shape[1]
     phi = np.concatenate([np.cos(angles), np.sin(angles), np.full((len(angles), 1), np.sqrt(H))], axis=1) / np.sqrt(H)

@@ -38,7 +38,8 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
     Returns
     -------
     Search
-        The highest point that was confirmed; where ``climb`` begins. The trace has the height after each round, and
+        The highest point that was confirmed: "converged" where the last round gained less than ``climb`` would go on
+        for, and otherwise where ``climb`` begins. The trace has the height after each round, and
         iterations that led nowhere are not counted. A search with the conjugate Gaussian is returned as it is: the
         objective itself is cheap then.
     """
@@ -47,7 +48,7 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
     here, gradient, arrived = measured(search, data, model)
     if not (arrived and np.isfinite(here.value)):
         return search
-    n_left = n_iterations
+    here, n_left = dataclasses.replace(here, convergence="iteration limit"), n_iterations
     try:
         while n_left > 0:
             there = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
@@ -59,8 +60,10 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
                 break
             n_taken = max(there.n_iterations - here.n_iterations, 1)
             here, gradient = dataclasses.replace(there, trace=[*here.trace, there.value]), slope
-            if not arrived or gain < MIN_RISE * n_taken * len(data.Y):
+            if not arrived:
                 break
+            if gain < MIN_RISE * n_taken * len(data.Y):
+                return dataclasses.replace(here, convergence="converged")
     except KeyboardInterrupt:
         return dataclasses.replace(here, convergence="interrupted")
     return here

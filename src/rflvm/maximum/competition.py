@@ -33,6 +33,7 @@ N_SCREENING_ITERATIONS = 20  # of every start, on the stand-in
 N_SHORTLIST = 5  # starts that go on there, the highest
 N_SHORTLIST_ITERATIONS = 40  # of each of them
 N_SHAPED = 2  # starts of the shortlist that go on to the table, besides others as they are
+N_FIRST_ITERATIONS = 10  # of every start that meets the table; those that lead to one picture can be told by then
 N_EXACT_ITERATIONS = 8  # a round on the table where the approximation of the objective is of no use
 
 # Starts that meet the table as they are, not only after the stand-in: on tables far from Gaussian it can take a good
@@ -46,8 +47,8 @@ N_COLUMNS = 256
 # Starts that the last rounds, on all rows and columns, begin with, at most. A choice without a measurement.
 N_FINALISTS = 4
 
-# Nats of log posterior within which two searches with one picture are taken to be in one maximum.
-# A choice without a measurement.
+# Differences of log posterior, in nats, within which two searches on the stand-in are taken to be in one maximum, and
+# below which a round of a race gains nothing. A choice without a measurement.
 SAME_MAXIMUM = 5.0
 
 # R^2 between two pictures, after the best affine map in either direction, from which they are the same up to how they
@@ -122,7 +123,7 @@ def choose_start(
     rows = starts.landmarks(len(table), seed)
     sample = _sample(data, rows, seed)
     entrants = _entrants(table[rows], sample, model, seed, on_iteration, learn_amplitude)
-    _advance_all(entrants, sample, model, min(N_ROUND, n_iterations), on_iteration)
+    _advance_all(entrants, sample, model, min(N_FIRST_ITERATIONS, n_iterations), on_iteration)
     kept = finalists(entrants)
     sampled = sample.Y.shape != data.Y.shape
     if sampled:
@@ -150,9 +151,12 @@ def _alone(name: str) -> Start:
 
 
 def _fared(name: str, entrant: Entrant, X: np.ndarray, best: np.ndarray, sampled: bool) -> Start:
-    r2 = _likeness(best, X)
-    same = min(r2, _likeness(X, best)) >= SAME_PICTURE
+    same, r2 = _same_picture(best, X), _likeness(best, X)
     return Start(name, entrant.search.n_iterations, tuple(entrant.heights), sampled, same, r2)
+
+
+def _same_picture(X: np.ndarray, Z: np.ndarray) -> bool:
+    return min(_likeness(X, Z), _likeness(Z, X)) >= SAME_PICTURE
 
 
 def _likeness(X: np.ndarray, Z: np.ndarray) -> float:
@@ -197,25 +201,22 @@ def _race(
 def _advance_all(
     entrants: dict[str, Entrant], data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
 ) -> None:
-    """A round of each."""
+    """A round of each that has not converged."""
     for entrant in entrants.values():
-        entrant.search = _advance(entrant.search, data, model, n_iterations, on_iteration)
+        if entrant.search.convergence != "converged":
+            entrant.search = _advance(entrant.search, data, model, n_iterations, on_iteration)
         entrant.heights.append(entrant.search.value)
     _log_heights("on the table", {name: entrant.heights[-1] for name, entrant in entrants.items()})
 
 
 def finalists(entrants: dict[str, Entrant]) -> list[str]:
-    """The highest few, without those in one maximum with a higher one."""
+    """The highest few with different pictures: two starts with one picture are on the way to one maximum."""
     kept: list[str] = []
     for name in sorted(entrants, key=lambda name: entrants[name].heights[-1], reverse=True):
-        if not any(_same_maximum(entrants[name].search, entrants[other].search) for other in kept):
+        X = np.asarray(entrants[name].search.parameters.X)
+        if not any(_same_picture(np.asarray(entrants[other].search.parameters.X), X) for other in kept):
             kept.append(name)
     return kept[:N_FINALISTS]
-
-
-def _same_maximum(one: Search, other: Search) -> bool:
-    X, Z = np.asarray(one.parameters.X), np.asarray(other.parameters.X)
-    return abs(one.value - other.value) < SAME_MAXIMUM and _likeness(X, Z) > SAME_PICTURE
 
 
 def _screen(

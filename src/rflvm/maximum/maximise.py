@@ -63,7 +63,8 @@ def find_maximum(
     """
     n_first = n_iterations if kernel == "rbf" else n_iterations // 2
     search, fared = choose_start(data, model, init, seed, n_first, on_iteration, learn_amplitude)
-    search, data = _climb_on(search, data, model, n_first, on_iteration)
+    if search.convergence != "converged":
+        search, data = _climb_on(search, data, model, n_first, on_iteration)
     if kernel == "learned":
         for n_left, key in zip(range(N_ROUNDS, 0, -1), jax.random.split(jax.random.key(seed), N_ROUNDS), strict=True):
             if search.convergence == "interrupted":
@@ -80,7 +81,7 @@ def _climb_on(
     """By the approximation and then by the objective itself, until so many iterations have been made in all."""
     search = approach(search, data, model, n_iterations - search.n_iterations, on_iteration)
     n_left = n_iterations - search.n_iterations
-    if search.convergence == "interrupted" or (n_left <= 0 and np.isfinite(search.value)):
+    if search.convergence in ("interrupted", "converged") or (n_left <= 0 and np.isfinite(search.value)):
         return search, data
     return climb_precisely(search, data, model, max(n_left, 1), on_iteration)
 

@@ -85,7 +85,7 @@ def test_rounds_end_where_the_objective_itself_would(x64):
 def test_a_round_that_the_objective_does_not_confirm_is_not_kept(x64, monkeypatch, caplog):
     data, model, search, _ = on_the_way("poisson")
     far = search.with_parameters(X=search.parameters.X + 5.0)
-    monkeypatch.setattr(approach, "_round", lambda *arguments: far)
+    monkeypatch.setattr(approach, "_round", lambda *arguments: (far, True))
     with caplog.at_level(logging.INFO, logger="rflvm"):
         after = approach.approach(search, data, model, 100)
     assert "not confirmed" in caplog.text
@@ -104,6 +104,15 @@ def test_an_interrupted_round_keeps_what_was_confirmed(x64):
     after = approach.approach(search, data, model, 200, stop)
     assert after.convergence == "interrupted"
     assert after.value >= seen[-1]
+
+
+def test_rounds_that_cost_as_much_as_the_objective_are_given_up(x64, monkeypatch):
+    data, model, search = search_on("poisson", "rbf", table("poisson"))
+    monkeypatch.setattr(climb, "MAX_RENEWALS", -1.0)
+    after = approach.approach(search, data, model, 200)
+    assert after.convergence == "iteration limit"
+    assert len(after.trace) == 1
+    assert after.n_iterations == 1
 
 
 def test_the_conjugate_gaussian_needs_no_approximation(x64):

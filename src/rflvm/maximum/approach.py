@@ -31,7 +31,7 @@ N_ROUND = 25
 
 
 def approach(search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration = ignore) -> Search:
-    """Rounds on the approximation, until one gains little or the objective does not confirm what it gained.
+    """Rounds on the approximation, until one gains little, costs much or the objective does not confirm its gain.
 
     Where the modes of beta are not found, single precision may be too coarse: that is left to ``climb``.
 
@@ -51,7 +51,7 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
     here, n_left = dataclasses.replace(here, convergence="iteration limit"), n_iterations
     try:
         while n_left > 0:
-            there = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
+            there, worthwhile = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
             n_left -= there.n_iterations - here.n_iterations
             there, slope, arrived = measured(there, data, model)
             gain = there.value - here.value
@@ -60,7 +60,7 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
                 break
             n_taken = max(there.n_iterations - here.n_iterations, 1)
             here, gradient = dataclasses.replace(there, trace=[*here.trace, there.value]), slope
-            if not arrived:
+            if not (arrived and worthwhile):
                 break
             if gain < MIN_RISE * n_taken * len(data.Y):
                 return dataclasses.replace(here, convergence="converged")
@@ -79,17 +79,18 @@ def measured(search: Search, data: Data, model: Model) -> tuple[Search, Paramete
 
 def _round(
     search: Search, gradient: Parameters, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
-) -> Search:
-    """L-BFGS on the approximation at the search's point; its value is that before the round."""
+) -> tuple[Search, bool]:
+    """L-BFGS on the approximation at the search's point, its value left as it was, and whether that was cheap."""
     anchor = anchored(search, gradient, data, model)
     ascent = Ascent(search, data, model, lambda _: on_iteration(search.value), np.inf, anchor)
     ascend(ascent, n_iterations)
-    return dataclasses.replace(
+    there = dataclasses.replace(
         search,
         parameters=ascent.unravel(ascent.best),
         mode=ascent.mode,
         n_iterations=search.n_iterations + max(len(ascent.heights) - 1, 0),
     )
+    return there, not ascent.costs_too_much
 
 
 def anchored(search: Search, gradient: Parameters, data: Data, model: Model) -> Anchor:

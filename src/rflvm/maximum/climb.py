@@ -43,6 +43,10 @@ MAX_DECREMENT = 0.1  # at the end of a climb: more than this would be a visible 
 # Newton rounds as are allowed. A choice without a measurement.
 MAX_MISSES = 8
 
+# Times that a round on the approximation of the objective may compute P_j^{-1} anew, on average over columns: each of
+# them is most of an evaluation of the objective itself, which then serves better. A choice without a measurement.
+MAX_RENEWALS = 8.0
+
 # Weight of the smooth deformations in the preconditioner. A choice without a measurement.
 SMOOTH_SCALE = 0.5
 
@@ -161,6 +165,8 @@ class Ascent:
         The largest Newton decrement left there.
     n_misses : int
         Evaluations in a row that did not find the modes to the tolerance. Updated with every evaluation.
+    n_renewed : float
+        How often the modes needed P_j^{-1} anew so far, on average over columns. Updated with every evaluation.
     heights : list of float
         The height at the start and after each iteration.
     """
@@ -177,7 +183,7 @@ class Ascent:
         self.start = self._preconditioner.coordinates(self.best)
         self.height = -np.inf
         self.heights: list[float] = []
-        self.mode, self.decrement, self.n_misses = search.mode, 0.0, 0
+        self.mode, self.decrement, self.n_misses, self.n_renewed = search.mode, 0.0, 0, 0.0
 
     def __call__(self, point: Float[np.ndarray, " Q"]) -> tuple[float, Float[np.ndarray, " Q"]]:
         """Minus the objective and its gradient."""
@@ -196,7 +202,7 @@ class Ascent:
         self.heights.append(self.height)
         self._on_iteration(self.height)
         levelled = len(self.heights) > PATIENCE + 1 and has_levelled(self.heights, len(self._data.Y))
-        if levelled or self.missed_too_often:
+        if levelled or self.missed_too_often or self.costs_too_much:
             raise StopIteration
 
     @property
@@ -204,10 +210,16 @@ class Ascent:
         """Whether the modes of beta were not found in as many evaluations in a row as are allowed."""
         return self.n_misses >= self._max_misses
 
+    @property
+    def costs_too_much(self) -> bool:
+        """Whether the approximation at an anchor has cost as many factors as so many evaluations of the objective."""
+        return self._anchor is not None and self.n_renewed > MAX_RENEWALS
+
     def _record(self, flat: Float[np.ndarray, " P"], value: float, evidence: laplace.Evidence | None) -> None:
         if not self.heights:
             self.heights.append(value)
         self.n_misses = 0 if evidence is None or evidence.arrived else self.n_misses + 1
+        self.n_renewed += 0.0 if evidence is None else float(evidence.renewed)
         if value > self.height:
             self.best, self.height = flat, value
             if evidence is not None:

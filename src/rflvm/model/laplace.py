@@ -45,7 +45,7 @@ class Mode(NamedTuple):
     """Where the last evaluation found the mode: the warm start of the next one, in column blocks."""
 
     beta: Float[Array, "B M J"]
-    inverse: Float[Array, "B J M M"]  # P_j^{-1}
+    inverse: Float[Array, "B J M M"]  # P_j^{-1}, or something near it
     F: Float[Array, "B N J"]
 
 
@@ -121,6 +121,7 @@ class Evidence(NamedTuple):
 
     mode: Mode
     rounds: Int[Array, ""]  # largest number of times that a block computed P^{-1} for some of its columns anew
+    renewed: Float[Array, ""]  # how often it did so for each column, on average over its columns
     decrement: Float[Array, ""]  # largest Newton decrement left, about twice the log density to gain
     arrived: Bool[Array, ""]  # whether it is within the tolerance for every column
 
@@ -140,8 +141,8 @@ def log_evidence(
     """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) each.
 
     The mode is found from the given one, to a Newton decrement below ``tolerance`` times one plus the size of
-    the column's log density. With ``shared`` the determinants are approximated, and the inverses of the mode are kept
-    as they are: a small part of the work.
+    the column's log density. With ``shared`` the determinants are approximated, and inverses of the mode are computed
+    anew only for columns whose mode cannot be found with the old one: a small part of the work.
     """
     blocks = Blocks(data.Y.shape[1])
     integrate = _integrate if shared is None else _maximise
@@ -158,7 +159,11 @@ def log_evidence(
         dPhi, out = lax.scan(block, jnp.zeros_like(Phi), inputs)
         dtheta = {name: blocks.join(value) for name, value in out.theta_slope.items()}
         evidence = Evidence(
-            Mode(out.beta, out.inverse, out.F), out.rounds.max(), out.decrement.max(), out.arrived.all()
+            mode=Mode(out.beta, out.inverse, out.F),
+            rounds=out.rounds.max(),
+            renewed=out.rounds.max().astype(Phi.dtype) * (min(blocks.width, _WORST) / blocks.width),
+            decrement=out.decrement.max(),
+            arrived=out.arrived.all(),
         )
         # Summed in double precision, for a maximiser looks at small differences of a large sum.
         total = jnp.sum(out.values.astype(jnp.result_type(float)))
@@ -249,7 +254,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
     base = log_base(theta)
-    beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    beta, _, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
     F = linear_predictor(Phi, beta, offset)
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
@@ -275,9 +280,12 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
 
 def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
-    """Value and gradient of one block of columns at the modes, without determinants."""
+    """Value and gradient of one block of columns at the modes, without determinants.
+
+    The inverses are those with which Newton's method ended: near enough to begin with the next time.
+    """
     base = _log_base(theta, columns, model)
-    beta, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    beta, inverse, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
 
     def log_density(F, theta):
         return _log_factor(F, theta, columns, model) + _log_base(theta, columns, model)
@@ -286,7 +294,7 @@ def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model,
     cells, pullback = jax.vjp(log_density, F, theta)
     dF, dtheta = pullback(jnp.ones_like(cells))
     values = cells.sum(axis=0) + log_prior_beta(beta, theta, model)
-    return _Block(values, dF @ beta.T, dtheta, beta, mode.inverse, F, rounds, decrement, arrived)
+    return _Block(values, dF @ beta.T, dtheta, beta, inverse, F, rounds, decrement, arrived)
 
 
 def _factor(Phi, weights, precision):
@@ -323,11 +331,11 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         return search.decrement <= tolerance * (1 + jnp.abs(search.value))
 
     def unfinished(carry):
-        search, _, _, rounds = carry
+        search, _, _, _, rounds = carry
         return (rounds < _ROUNDS * -(-J // worst)) & ~jnp.all(arrived(search))
 
     def refine(carry):
-        search, anchor, damping, rounds = carry
+        search, inverses, anchor, damping, rounds = carry
         _, which = lax.top_k(jnp.where(arrived(search), -1, search.decrement), worst)
         chosen = problem(which)
         part = _Search(*(field[..., which] for field in search))
@@ -338,14 +346,15 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - chosen.offset) + g))
         part = _newton(_better(part, chosen.at(beta)), inverse, chosen, arrived)
         search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
-        return search, anchor.at[:, which].set(part.F), damping.at[which].set(0), rounds + 1
+        inverses = inverses.at[which].set(inverse)
+        return search, inverses, anchor.at[:, which].set(part.F), damping.at[which].set(0), rounds + 1
 
     every = problem(jnp.arange(J))
     flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
     search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
-    begin = (search, mode.F, jnp.full_like(search.value, _DAMPING), jnp.zeros((), jnp.int32))
-    search, _, _, rounds = lax.while_loop(unfinished, refine, begin)
-    return search.beta, rounds, search.decrement.max(), arrived(search).all()
+    begin = (search, mode.inverse, mode.F, jnp.full_like(search.value, _DAMPING), jnp.zeros((), jnp.int32))
+    search, inverses, _, _, rounds = lax.while_loop(unfinished, refine, begin)
+    return search.beta, inverses, rounds, search.decrement.max(), arrived(search).all()
 
 
 class _Problem(NamedTuple):

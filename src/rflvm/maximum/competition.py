@@ -44,8 +44,10 @@ AS_THEY_ARE = ("pca", "isomap", "tsne", "kernel 1")
 # that no iteration costs more than that. A choice without a measurement.
 N_COLUMNS = 256
 
-# Starts that the last rounds, on all rows and columns, begin with, at most. A choice without a measurement.
+# Starts that the last rounds, on all rows and columns, begin with, at most; fewer where there are more columns than in the
+# first round, for each iteration then costs as much as several of those. Choices without a measurement.
 N_FINALISTS = 4
+N_WIDE_FINALISTS = 2
 
 # Differences of log posterior, in nats, within which two searches on the stand-in are taken to be in one maximum, and
 # below which a round of a race gains nothing. A choice without a measurement.
@@ -124,7 +126,7 @@ def choose_start(
     sample = _sample(data, rows, seed)
     entrants = _entrants(table[rows], sample, model, seed, on_iteration, learn_amplitude)
     _advance_all(entrants, sample, model, min(N_FIRST_ITERATIONS, n_iterations), on_iteration)
-    kept = finalists(entrants)
+    kept = finalists(entrants, N_FINALISTS if data.Y.shape[1] <= N_COLUMNS else N_WIDE_FINALISTS)
     sampled = sample.Y.shape != data.Y.shape
     if sampled:
         for name in kept:
@@ -209,14 +211,14 @@ def _advance_all(
     _log_heights("on the table", {name: entrant.heights[-1] for name, entrant in entrants.items()})
 
 
-def finalists(entrants: dict[str, Entrant]) -> list[str]:
+def finalists(entrants: dict[str, Entrant], most: int = N_FINALISTS) -> list[str]:
     """The highest few with different pictures: two starts with one picture are on the way to one maximum."""
     kept: list[str] = []
     for name in sorted(entrants, key=lambda name: entrants[name].heights[-1], reverse=True):
         X = np.asarray(entrants[name].search.parameters.X)
         if not any(_same_picture(np.asarray(entrants[other].search.parameters.X), X) for other in kept):
             kept.append(name)
-    return kept[:N_FINALISTS]
+    return kept[:most]
 
 
 def _screen(

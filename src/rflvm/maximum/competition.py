@@ -44,8 +44,8 @@ AS_THEY_ARE = ("pca", "isomap", "tsne", "kernel 1")
 # that no iteration costs more than that. A choice without a measurement.
 N_COLUMNS = 256
 
-# Starts that the last rounds, on all rows and columns, begin with, at most; fewer where there are more columns than in the
-# first round, for each iteration then costs as much as several of those. Choices without a measurement.
+# Starts that the last rounds, on all rows and columns, begin with, at most; fewer where there are more columns than in
+# the first round, for each iteration then costs as much as several of those. Choices without a measurement.
 N_FINALISTS = 4
 N_WIDE_FINALISTS = 2
 

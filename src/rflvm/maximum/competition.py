@@ -1,9 +1,8 @@
 """Several starts of X compete: many on a Gaussian stand-in for the table, the best few on the table itself.
 
 The log posterior has many modes, and the start decides which of them is found. On the stand-in one Cholesky factor
-serves all columns, and many starts can be tried and shaped. PCA, Isomap, t-SNE and kernel matching meet the table
-in any case.
-There a start is dropped when it could not catch up with the highest at the rate at which it last rose.
+serves all columns, and many starts can be tried and shaped. PCA, Isomap, t-SNE and kernel matching meet the table in
+any case. There a start is dropped when it could not catch up with the highest at the rate at which it last rose.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from .search import Search, begin
 logger = logging.getLogger(__name__)
 
 # How far each round goes: short where there are many starts, longer where few are left. Choices without a measurement
-# of their own. What comes of the whole competition is measured: R^2 of X by benchmarks/map.py, and on tables with known
-# structure the height beside those from single starts by benchmarks/starts.py.
+# of their own. What comes of the whole competition is measured: R^2 of X by benchmarks/map.py, and on real tables the
+# height and the accuracy beside those from single starts by benchmarks/alternatives.py.
 N_SCREENING_ITERATIONS = 20  # of every start, on the stand-in
 N_SHORTLIST = 5  # starts that go on there, the highest
 N_SHORTLIST_ITERATIONS = 40  # of each of them

@@ -33,7 +33,6 @@ N_SHORTLIST = 5  # starts that go on there, the highest
 N_SHORTLIST_ITERATIONS = 40  # of each of them
 N_SHAPED = 2  # starts of the shortlist that go on to the table, besides others as they are
 N_FIRST_ITERATIONS = 10  # of every start that meets the table; those that lead to one picture can be told by then
-N_EXACT_ITERATIONS = 8  # a round on the table where the approximation of the objective is of no use
 
 # Starts that meet the table as they are, not only after the stand-in: on tables far from Gaussian it can take a good
 # picture apart. Two of them are no graph of neighbours.
@@ -245,12 +244,15 @@ def _stand_in(table: Float[np.ndarray, "N J"], sample: Data) -> Data:
 
 
 def _advance(search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration) -> Search:
-    """A round on the approximation of the objective, or on the objective itself where that is cheap or better."""
-    height = search.value
+    """So many iterations on the approximation of the objective, or on the objective itself where that is cheaper.
+
+    All starts are given as many, whichever it is, or they could not be compared.
+    """
+    until = search.n_iterations + n_iterations
     search = approach(search, data, model, n_iterations, on_iteration)
-    if not search.value > height:
-        exact = n_iterations if search.mode is None else min(n_iterations, N_EXACT_ITERATIONS)
-        search = climb(search, data, model, exact, on_iteration)
+    n_left = until - search.n_iterations
+    if n_left > 0 and search.convergence not in ("converged", "interrupted"):
+        search = climb(search, data, model, n_left, on_iteration)
     if search.convergence == "interrupted":
         raise KeyboardInterrupt
     return search

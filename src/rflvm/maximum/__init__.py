@@ -2,6 +2,7 @@
 
 objective      the log density with its effective volume correction, and the gradient
 climb          L-BFGS from a point, and the verdict on how it ended
+approach       rounds of L-BFGS on an approximation of the objective
 search         a maximisation in progress
 starts         candidates for X, with gaps (missing cells filled) and matching (kernel matching)
 competition    the best of several starts

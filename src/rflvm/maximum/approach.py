@@ -52,13 +52,13 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
     try:
         while n_left > 0:
             there, worthwhile = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
-            n_left -= there.n_iterations - here.n_iterations
+            n_taken = max(there.n_iterations - here.n_iterations, 1)
+            n_left -= n_taken
             there, slope, arrived = measured(there, data, model)
             gain = there.value - here.value
             if not gain > 0:
-                logger.info("a round of %d iterations was not confirmed", there.n_iterations - here.n_iterations)
+                logger.info("a round of %d iterations was not confirmed", n_taken)
                 break
-            n_taken = max(there.n_iterations - here.n_iterations, 1)
             here, gradient = dataclasses.replace(there, trace=[*here.trace, there.value]), slope
             if not (arrived and worthwhile):
                 break

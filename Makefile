@@ -20,7 +20,7 @@ PYTEST := -m pytest -n 2 --dist worksteal
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python $(INSTALL) --editable '.[plots]'
+	$(VENV)/bin/python $(INSTALL) --editable .
 	touch $@
 
 $(TEST_STAMP): $(STAMP)
@@ -97,7 +97,7 @@ $(BUILD_STAMP): $(STAMP)
 wheel-demo: build
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
 	$(PYTHON) -m venv "$$folder/venv" && \
-	"$$folder/venv/bin/python" $(INSTALL) "$$(echo $(CURDIR)/dist/*.whl)[plots]" && \
+	"$$folder/venv/bin/python" $(INSTALL) dist/*.whl && \
 	cd "$$folder" && venv/bin/rflvm demo --quick --out demo && test -s demo/report.html
 
 benchmark: $(TEST_STAMP)

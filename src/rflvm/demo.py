@@ -41,10 +41,8 @@ def fit_s_curve(inference: Literal["gibbs", "map"] = "gibbs", progress: bool = T
 
 def draw_s_curve(truth: Bunch, X: np.ndarray, path: Path) -> None:
     """Two panels: the true latent curve and the posterior mean mapped onto it."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("the picture needs matplotlib: pip install 'rflvm[plots]'") from error
+    from matplotlib.figure import Figure
+
     mapped = map_affinely(truth.X, X)
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes: Any = figure.subplots(1, 2, sharex=True, sharey=True)

@@ -44,8 +44,7 @@ BROKEN = {
     "ragged": Broken("t.csv", HEADER + b"1,2\n", "line 2: 2 cells where the first line has 3"),
     "ragged later": Broken("t.csv", HEADER + ROWS + b"1,2,3,4\n", "line 5: 4 cells where the first line has 3"),
     "no delimiter": Broken("t.csv", b"a|b\n1|2\n", "no column of numbers"),
-    "two columns of one name": Broken("t.csv", b"a,b,a\n" + ROWS, "columns 1 and 3 are both called 'a': rename one"),
-    "a column without a name": Broken("t.csv", b"a,b,\n" + ROWS, "column 3 has no name"),
+    "columns without names": Broken("t.csv", b'a,"",""\n' + ROWS, "no column of numbers", ("--labels", "a")),
     "Latin-1": Broken("t.csv", HEADER + "1,2,3\né,2,3\n".encode("latin1"), "line 3 is not UTF-8 (byte 0xe9"),
     "UTF-16": Broken("t.csv", "a,b\n1,2\n".encode("utf-16-le"), "line 1 has NUL bytes"),
     "NUL bytes": Broken("t.csv", HEADER + b"1,2,3\n4,\0,6\n", "line 3 has NUL bytes"),
@@ -54,14 +53,19 @@ BROKEN = {
     "text": Broken(
         "t.csv", HEADER + b"1,2,3\n4,x12,6\n",
         "line 3, column 'b': 'x12' is not a number; if it marks a missing value give --missing x12; if the column "
-        "holds labels give --classes b",
+        "holds labels give --colour b",
     ),
     "text without a header": Broken("t.csv", b"1,2\n3,x\n", "line 2, column 2: 'x' is not a number"),
-    "an underscore": Broken("t.csv", HEADER + b"1,2,1_0\n", "line 2, column 'c': '1_0' is not a number"),
+    "an underscore": Broken("t.csv", HEADER + b"1,2,1_0\n4,5,6\n", "line 2, column 'c': '1_0' is not a number"),
     "infinite": Broken("t.csv", HEADER + b"1,2,3\n4,5,inf\n", "line 3, column 'c': 'inf' is infinite"),
     "beyond double precision": Broken("t.csv", HEADER + b"1,2,1e999\n", "'1e999' is infinite"),
-    "decimal comma": Broken("t.csv", b"a;b\n1;2,5\n", "'2,5' is not a number; if the comma is a decimal one write 2.5"),
-    "a missing column": Broken("t.csv", b"a,b\n1,\n2,\n3,NA\n", "t.csv: column 'b' has no observed cell"),
+    "a comma that may be either": Broken(
+        "t.csv", b"a;b\n1;2,500\n2;3\n", "may be a decimal one or separate thousands: write 2.500 or 2500"
+    ),
+    "decimal commas and points": Broken(
+        "t.csv", b"a;b\n1;2,5\n2.5;3\n", "may be a decimal one, and line 3, column 'a' has a decimal point"
+    ),
+    "nothing but missing cells": Broken("t.csv", b"a,b\n,\n,NA\n,\n", "all of their cells are missing: 'a', 'b'"),
     "a missing row": Broken("t.csv", b"a,b\n1,2\nNA,\n3,4\n", "t.csv: line 3 has no observed cell"),
     "fewer rows than dimensions": Broken("t.csv", HEADER + b"1,2,3\n", "fewer rows (1 sample) than latent dimensions"),
     "negative counts": Broken(
@@ -81,7 +85,8 @@ BROKEN = {
     "a layer of a CSV file": Broken("t.csv", HEADER + ROWS, "has no layers", ("--layer", "counts")),
     "truncated gzip": Broken("t.csv.gz", gzip.compress(HEADER + ROWS * 50)[:40], "t.csv.gz is not a whole gzip file"),
     "no gzip": Broken("t.csv.gz", HEADER + ROWS, "t.csv.gz is not a whole gzip file"),
-    "unknown kind": Broken("t.xlsx", b"PK", "does not say what kind of table this is"),
+    "unknown kind": Broken("t.ods", b"PK", "does not say what kind of table this is"),
+    "no workbook": Broken("t.xlsx", b"PK", "t.xlsx is not a whole Excel workbook"),
     "no extension": Broken("t", HEADER + ROWS, "expected .csv, .tsv"),
     "NPY named CSV": Broken("t.csv", npy(np.ones((3, 3))), "not UTF-8"),
     "CSV named NPY": Broken("t.npy", HEADER + ROWS, "t.npy is not an NPY file: check that its name fits its content"),

@@ -28,7 +28,7 @@ from sklearn.utils import Bunch
 
 import rflvm
 from rflvm import RFLVM
-from rflvm.cli import main
+from rflvm.cli import fit, main
 from rflvm.datasets import make_s_curve
 
 from .conftest import SHORT, write_table
@@ -101,8 +101,9 @@ def test_a_fit_says_what_it_did(here):
     first, second, third = Path("stdout").read_text().splitlines()
     assert first.startswith("30 rows x 6 columns, poisson (whole numbers from 0 to")
     assert re.match(r"not converged: 50 sweeps of 2 chains in \d+ s", second)
-    assert third == "wrote " + ", ".join(f"run/{name}" for name in (
+    assert re.sub(r" \([\d.]+ [kM]B\)", "", third) == "wrote " + ", ".join(f"run/{name}" for name in (
         "model.npz", "latent.csv", "posterior.nc", "report.html", "log.json"))  # fmt: skip
+    assert third.count(" kB)") + third.count(" MB)") == 5
     note, estimate, warning = Path("stderr").read_text().splitlines()
     assert estimate.startswith("rflvm: a fit of 30 x 6 cells with --features = 6 needs about 0.7")
     assert note == "rflvm: counts.csv: the first column is taken as row labels ('r0' is not a number)"
@@ -192,6 +193,52 @@ def test_the_report_itself(here, monkeypatch):
     assert "party" in page
     assert "Raise --burnin and --samples" in page
     assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the draws have not settled")
+
+
+def test_a_report_is_made_anew_from_a_model(here, monkeypatch):
+    calls = []
+
+    def write_report(model, path, **options):
+        calls.append(options)
+        Path(path).write_text("<html>")
+
+    monkeypatch.setattr(sys.modules["rflvm.report"], "write_report", write_report)
+    refused = invoke("report", "run", code=1)
+    assert "run/report.html exists: give another --out, or --force to replace it" in refused.stderr
+    assert "wrote run/report.html (1 kB)" in invoke("report", "run", "--force").stdout
+    assert (calls[-1]["row_labels"], calls[-1]["colours"], calls[-1]["title"]) == (None, None, "run")
+    invoke("report", "run/model.npz", "counts.csv", "--colour", "party", "--out", "page.html", "--ordered")
+    assert calls[-1]["colours"] == {"party": ["D", "R"] * 15}
+    assert calls[-1]["row_labels"][:2] == ["r0", "r1"]
+    assert (calls[-1]["ordered"], calls[-1]["title"]) == (True, "counts.csv")
+    assert Path("page.html").exists()
+    refused = invoke("report", "run", "new.csv", "--out", "other.html", code=1)
+    assert "new.csv has 4 rows, the model was fitted to 30: give the table of the fit" in refused.stderr
+    assert "give it" in invoke("report", "run", "--colour", "party", "--out", "other.html", code=2).stderr
+    assert "is 4 pixels" in invoke("report", "run", "--image-shape", "2x2", "--out", "other.html", code=2).stderr
+
+
+def test_without_out_the_folder_is_named_after_the_table(here, monkeypatch):
+    monkeypatch.setattr(RFLVM, "fit", lambda *_, **__: (_ for _ in ()).throw(ValueError("stop")))
+    seen = []
+    folder = fit.Folder
+    monkeypatch.setattr(fit, "Folder", lambda path, *names, **how: seen.append(path) or folder(path, *names, **how))
+    invoke("fit", "counts.csv", code=1)
+    shutil.copy("counts.csv", "deep.counts.tsv")
+    invoke("fit", str(here / "deep.counts.tsv"), code=1)
+    assert seen == ["counts-rflvm", "deep-rflvm"]
+    assert not Path("counts-rflvm").exists()
+
+
+def test_a_column_of_numbers_is_a_continuous_colour(here):
+    from rflvm.cli import reading
+    from rflvm.cli.columns import Wanted
+
+    Path("t.csv").write_text("a,age,day,kind\n1,0.5,1,x\n2,NA,2,NA\n3,2.5,3,y\n")
+    colours = reading.read("t.csv", Wanted(classes=("age", "day", "kind"))).colours()
+    np.testing.assert_array_equal(colours["age"], [0.5, np.nan, 2.5])
+    assert colours["day"].dtype.kind == "i"
+    assert colours["kind"] == ["x", None, "y"]
 
 
 def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
@@ -420,7 +467,7 @@ CHILD = """
 import fcntl, sys, termios, time, types
 from pathlib import Path
 from rflvm.sampling import run
-from rflvm.cli import main
+from rflvm.cli import fit, main
 
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on the terminal is for this process

@@ -14,7 +14,7 @@ import rflvm
 from rflvm.cli import main, messages
 from rflvm.numerics.errors import InputError, Sentence
 
-COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "compare", "demo", "datasets", "reproduce"]
+COMMANDS = ["fit", "transform", "impute", "sample", "diagnose", "report", "compare", "demo", "datasets", "reproduce"]
 
 
 def invoke(*arguments: str):
@@ -70,7 +70,7 @@ def test_without_a_command_the_help_is_shown_as_wrong_usage():
     ("arguments", "message"),
     [
         ("fit", "Missing argument 'TABLE' (see rflvm fit --help)"),
-        ("fit t.csv", "Missing option '--out' (see rflvm fit --help)"),
+        ("transform m.npz t.csv", "Missing option '--out' (see rflvm transform --help)"),
         ("nothing", "No such command 'nothing'"),
         ("fit t.csv --out run --nothing", "No such option"),
         ("fit t.csv --out run --features 7", "7 is odd, and features come in pairs (cosine and sine): give 8"),

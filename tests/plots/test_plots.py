@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import matplotlib as mpl
@@ -71,11 +70,14 @@ def test_a_figure_makes_its_own_axes_and_shows_nothing(monkeypatch):
     assert FIGURES["kernel"]() is not FIGURES["kernel"]()
 
 
-def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'rflvm\[plots\]'"):
-        plots.kernel(small_models.poisson())
+def test_names_that_a_user_gives_are_no_mathematics():
+    N = small_models.N
+    names: Any = np.array(["$a_", "b\\frac{$", "\x00\n$$"], object)[np.arange(N) % 3]
+    figure, ax = plt.subplots()
+    plots.latent(small_models.poisson(), names, label="$" + "x" * 1_000_000, ax=ax)
+    figure.canvas.draw()
+    legend: Any = ax.get_legend()
+    assert len(legend.get_title().get_text()) < 40
 
 
 def test_classes_have_a_legend_and_numbers_a_bar():

@@ -12,6 +12,7 @@ from ..files.npz import FileError
 
 MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none")  # whatever their case
 LABELS = "row"  # name of the label column where the file has none
+IDENTIFIERS = ("id", "index", "row", "unnamed: 0")  # names of a first column that has labels, also where it has numbers
 
 
 class Wanted(NamedTuple):
@@ -23,6 +24,7 @@ class Wanted(NamedTuple):
     ignored: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     layer: str | None = None
+    whole: bool = False  # whether constant columns are kept, as the pixels of an image are
     known: tuple[str, ...] | None = None  # the columns of a fitted model, which are then all that is read
 
     @property
@@ -43,6 +45,7 @@ class Wanted(NamedTuple):
 class Roles(NamedTuple):
     """Positions of columns by what they are for."""
 
+    names: tuple[str, ...] | None  # of all columns, none twice
     labels: int | None
     classes: dict[str, int]
     offset: int | None
@@ -67,6 +70,10 @@ def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Want
         Why the first column looks like row labels, empty if it does not.
     """
     notes = []
+    if names is not None:
+        names, twice = _unique(names)
+        if twice and wanted.known is None:
+            notes.append(f"{path.name}: names that stand there more than once are numbered: {listed(twice)}")
     labels = None if wanted.labels is None else find(path, names, n_columns, wanted.labels)
     classes = {name: find(path, names, n_columns, name) for name in wanted.classes}
     offset = None if wanted.offset is None else find(path, names, n_columns, wanted.offset)
@@ -78,14 +85,15 @@ def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Want
         used.add(0)
         notes.append(f"{path.name}: the first column is taken as row labels ({why_labels})")
     if known is not None and names is not None:
-        absent = [name for name in known if name not in names]
+        sources = [_source(name, names) for name in known]
+        absent = [name for name, source in zip(known, sources, strict=True) if source is None]
         if absent:
             raise FileError(
                 f"{path} has no column {absent[0]!r}{_and_more(len(absent) - 1)}, which the model was fitted to; its "
                 f"columns: {listed(names)}"
             )
-        cells = [names.index(name) for name in known]
-        others = [names[j] for j in range(n_columns) if j not in used and names[j] not in known]
+        cells = [names.index(source) for source in sources if source is not None]
+        others = [names[j] for j in range(n_columns) if j not in used and j not in cells and names[j]]
         if others:
             notes.append(f"{path.name}: left out, because the model was not fitted to them: {listed(others)}")
     else:
@@ -93,9 +101,7 @@ def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Want
     if not cells:
         hint = "; columns are separated by comma, semicolon or tab" if n_columns == 1 else ""
         raise FileError(f"{path} has no column of numbers: all are labels, classes, offset or ignored{hint}")
-    if names is not None:
-        _check_names(path, names, cells)
-    return Roles(labels, classes, offset, cells, notes)
+    return Roles(None if names is None else tuple(names), labels, classes, offset, cells, notes)
 
 
 def find(path: Path, names: Sequence[str] | None, n_columns: int, column: str) -> int:
@@ -116,17 +122,26 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:6])) + f", ... ({len(names)} in all)" * (len(names) > 6)
 
 
-def _check_names(path: Path, names: Sequence[str], cells: list[int]) -> None:
-    seen: dict[str, int] = {}
-    for j in cells:
-        if not names[j]:
-            raise FileError(f"{path}: column {j + 1} has no name: give it one, or leave it out by --ignore {j + 1}")
-        if names[j] in seen:
-            raise FileError(
-                f"{path}: columns {seen[names[j]] + 1} and {j + 1} are both called {names[j]!r}: rename one, or leave "
-                f"it out by --ignore {j + 1}"
-            )
-        seen[names[j]] = j
+def _source(known: str, names: Sequence[str]) -> str | None:
+    """The column of a file that a column of a fitted model is read from: its own name, or ``kind`` for ``kind = a``."""
+    if known in names:
+        return known
+    return next((name for name in names if name and known.startswith(f"{name} = ")), None)
+
+
+def _unique(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names with repeated ones numbered, a, a (2), a (3), and which were; empty ones stay."""
+    taken, seen, unique, twice = set(names), set(), [], []
+    for name in names:
+        n, numbered = 1, name
+        while numbered and numbered in seen:
+            n += 1
+            numbered = f"{name} ({n})" if f"{name} ({n})" not in taken else numbered
+        if numbered != name:
+            twice.append(numbered)
+        seen.add(numbered)
+        unique.append(numbered)
+    return unique, twice
 
 
 def _and_more(n: int) -> str:

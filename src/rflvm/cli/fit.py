@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 import sys
 import time
@@ -17,7 +16,7 @@ from . import messages
 from .columns import Wanted
 from .families import NAMES, Family
 from .folder import Folder
-from .options import table_options
+from .options import check_pixels, form_options, table_options
 
 if TYPE_CHECKING:
     from ..estimator import RFLVM
@@ -28,19 +27,6 @@ UNEQUAL = 10  # ratio of the 95th to the 5th percentile of the rows' mean counts
 SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
 
 
-class ImageShape(click.ParamType):
-    """Height and width, as in 28x28."""
-
-    name = "HxW"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Two numbers from text."""
-        sides = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", str(value))
-        if not sides:
-            self.fail(f"{value!r} is not height x width, such as 28x28", param, ctx)
-        return int(sides[1]), int(sides[2])
-
-
 def _even(context: click.Context, parameter: click.Parameter, value: int) -> int:
     if value % 2:
         raise click.BadParameter(f"{value} is odd, and features come in pairs (cosine and sine): give {value + 1}")
@@ -49,7 +35,9 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 
 @click.command("fit")
 @click.argument("table", metavar="TABLE")
-@click.option("--out", required=True, metavar="FOLDER", help="Where to write; made if it is not there.")
+@click.option(
+    "--out", metavar="FOLDER", help="Where to write; made if it is not there.  [default: counts-rflvm for counts.csv]"
+)
 @click.option(
     "--likelihood",
     metavar="NAME",
@@ -92,12 +80,7 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--seed", metavar="N", default=0, type=click.IntRange(0, 2**31 - 1), help="The same seed gives the same draws."
 )
 @table_options
-@click.option(
-    "--image-shape", type=ImageShape(), metavar="HxW", help="Columns are pixels, row by row: draw images in the report."
-)
-@click.option(
-    "--ordered", is_flag=True, help="Columns are in order (time, wavelength, position): draw curves in the report."
-)
+@form_options
 @click.option(
     "--resume",
     is_flag=True,
@@ -106,7 +89,9 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 )
 @click.option("--force", is_flag=True, help="Delete the run in --out first.")
 @click.option("--progress/--no-progress", default=None, help="Show progress; by default on a terminal only.")
-def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, force: bool, **options: Any) -> None:
+def command(
+    table: str, out: str | None, wanted: Wanted, quick: bool, resume: bool, force: bool, **options: Any
+) -> None:
     """Fit a model to TABLE and write a folder.
 
     Rows are what you want a picture of. A first line with text is the header; a first column without a name, or with
@@ -123,13 +108,13 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
 
     \b
     Examples:
-      rflvm fit counts.csv --out run/
-      rflvm fit counts.csv --out run/ --quick --classes party
+      rflvm fit counts.csv
+      rflvm fit counts.csv --out run/ --quick --colour party
       rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
       rflvm fit spectra.csv --out spectra/ --ordered
       rflvm fit words.csv --out words/ --exposure total
-      rflvm fit cells.h5ad --out cells/ --layer counts --classes cell_type
+      rflvm fit cells.h5ad --out cells/ --layer counts --colour cell_type
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
     context = click.get_current_context()
@@ -143,11 +128,10 @@ def command(table: str, out: str, wanted: Wanted, quick: bool, resume: bool, for
             raise click.UsageError(f"{option} is for sampling, and --quick or --inference map does not sample", context)
     if resume and force:
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
-    if options["ordered"] and options["image_shape"] is not None:
-        raise click.UsageError("--ordered draws curves, --image-shape draws images: leave out one of the two", context)
     if options["exposure"] is not None and wanted.offset is not None:
         raise click.UsageError("--exposure makes the offset from the rows: leave out --offset", context)
-    folder = Folder(out, FILES, resume=resume, force=force)
+    wanted = wanted._replace(whole=options["ordered"] or options["image_shape"] is not None)
+    folder = Folder(out or f"{Path(table).name.split('.')[0] or 'table'}-rflvm", FILES, resume=resume, force=force)
     _fit(table, folder, wanted, inference, resume, options)
 
 
@@ -210,13 +194,7 @@ def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) 
         checks.check_table(table.values, family, None, table.offset, model.n_components)
     except (TypeError, ValueError) as error:
         raise table.refusal(error) from error
-    J = table.values.shape[1]
-    if image_shape is not None and math.prod(image_shape) != J:
-        height, width = image_shape
-        raise click.UsageError(
-            f"--image-shape {height}x{width} is {height * width} pixels, and {table.path} has {J} columns",
-            click.get_current_context(),
-        )
+    check_pixels(table.path, table.values.shape[1], image_shape)
 
 
 def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
@@ -273,7 +251,7 @@ def _write_posterior(model: RFLVM, table: FileTable, path: Path, form: dict[str,
 def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
     from ..report import write_report
 
-    about = {"row_labels": table.labels, "colours": table.classes or None, "title": table.path.name}
+    about = {"row_labels": table.labels, "colours": table.colours() or None, "title": table.path.name}
     write_report(model, path, **about, say=messages.in_options, **form)
 
 
@@ -360,6 +338,8 @@ def _interrupted(folder: Folder, model: RFLVM | None) -> NoReturn:
 
 
 def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
+    from . import output
+
     N, J = model.fitted_.about.values.shape
     click.echo(f"{N} rows x {J} columns, {model.likelihood_.name} ({model.likelihood_reason_})")
     run = model.draws_.run
@@ -367,4 +347,4 @@ def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
     chains = f"{model.n_iter_} sweeps of {n_chains} chain{'s' * (n_chains > 1)}"
     done = f"{model.n_iter_} iterations" if run is None else chains
     click.echo(f"{model.convergence_}: {done} in {seconds:.0f} s")
-    click.echo(f"wrote {', '.join(map(str, files))}")
+    click.echo(f"wrote {', '.join(f'{file} ({output.size(file)})' for file in files)}")

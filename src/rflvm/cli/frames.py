@@ -11,8 +11,10 @@ import numpy as np
 from ..data import memory, tables
 from ..files.npz import FileError
 from ..numerics.errors import InputError, reworded
-from .columns import LABELS, Wanted, assign
+from .columns import LABELS, Roles, Wanted, assign
+from .kinds import Cells, settle
 from .messages import OPTIONS
+from .problems import ProblemsError
 from .table import FileTable
 
 
@@ -41,16 +43,21 @@ def read_parquet(path: Path, wanted: Wanted) -> FileTable:
     why_labels = "it is the index" if has_labels else "it holds text" if first.dtype.kind not in "biuf" else ""
     roles = assign(path, names, len(names), wanted, why_labels)
     text = lambda j: [str(value) for value in frame.iloc[:, j]]  # noqa: E731
-    cells = frame.iloc[:, roles.cells]
+    settled = settle(_cells_of(path, frame.iloc[:, roles.cells], roles, wanted), wanted)
+    if settled.problems:
+        raise ProblemsError(path, settled.problems)
+    if not settled.kept:
+        raise FileError(f"{path} has no column of numbers")
     return FileTable(
         path=path,
-        values=_cells(path, cells, wanted),
-        columns=tuple(cells.columns),
+        values=settled.values,
+        columns=settled.names,
         labels=None if roles.labels is None else text(roles.labels),
         label_name=(roles.labels is not None and names[roles.labels]) or LABELS,
         classes={name: text(j) for name, j in roles.classes.items()},
         offset=None if roles.offset is None else _offset(path, frame.iloc[:, roles.offset]),
-        notes=roles.notes,
+        notes=roles.notes + settled.notes,
+        marks=wanted.marks,
     )
 
 
@@ -102,26 +109,33 @@ def _require(path: Path, *packages: str) -> None:
         raise FileError(f"reading {path} needs {' and '.join(absent)}: pip install 'rflvm[files]'")
 
 
-def _cells(path: Path, frame: Any, wanted: Wanted) -> np.ndarray:
-    marks = wanted.marks
-    for j, name in enumerate(frame.columns):
+def _cells_of(path: Path, frame: Any, roles: Roles, wanted: Wanted) -> Cells:
+    """Numbers as they are, missing cells of any kind as NaN, and what is neither as text."""
+    import pandas as pd
+
+    values = np.full(frame.shape, np.nan)
+    text: dict[int, dict[int, str]] = {}
+    for j in range(frame.shape[1]):
         column = frame.iloc[:, j]
         if column.dtype.kind in "biuf":
+            values[:, j] = pd.to_numeric(column).to_numpy(float, na_value=np.nan)
             continue
-        text = next((value for value in column if isinstance(value, str) and value.strip().lower() not in marks), None)
-        if text is not None:
-            raise FileError(
-                f"{path}, column {name!r}: {text!r} is not a number; if it marks a missing value give --missing "
-                f"{text}; if the column holds labels give --classes {name}"
-            )
-    numbers = frame.map(lambda value: np.nan if isinstance(value, str) else value)
-    try:
-        values = tables.read(numbers).values
-    except (TypeError, ValueError) as error:
-        raise FileError(
-            f"{path}: {reworded(error, OPTIONS | {'of_Y': ''})}; leave the column out by --ignore"
-        ) from None
-    return np.where(np.isin(values, wanted.numeric_marks), np.nan, values)
+        for n in np.flatnonzero(column.notna().to_numpy()):
+            value = column.iloc[n]
+            cell = value.isoformat() if hasattr(value, "isoformat") else str(value).strip()
+            number = value if isinstance(value, int | float) else None
+            if number is not None:
+                values[n, j] = number
+            elif cell.lower() not in wanted.marks:
+                text.setdefault(j, {})[int(n)] = cell
+    infinite = np.argwhere(np.isinf(values))
+    names = None if roles.names is None else tuple(roles.names[j] for j in roles.cells)
+    cells = Cells(path, values, names, [j + 1 for j in roles.cells], text, {}, list(range(1, len(values) + 1)), "row")
+    if len(infinite):
+        n, j = infinite[0]
+        raise FileError(f"{path}, {cells.where(n, j)} is infinite; leave the cell empty if it is missing")
+    values[np.isin(values, wanted.numeric_marks)] = np.nan
+    return cells
 
 
 def _observed(path: Path, data: Any, name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 
 from ..numerics.errors import reworded
+from .problems import ProblemsError
 
 # The command line's words for the fields of a ``Sentence``: options in place of parameters, and remedies of its own.
 OPTIONS = {
@@ -65,7 +66,8 @@ class Captured(NamedTuple):
 
 def error(text: str) -> None:
     """Why the program fails."""
-    click.echo(f"rflvm: error: {_one_line(text)}", err=True)
+    lines = [_one_line(line) for line in text.split("\n")]  # of a file with several problems, one for each
+    click.echo("\n".join([f"rflvm: error: {lines[0]}", *lines[1:]]), err=True)
 
 
 def warn(text: str) -> None:
@@ -80,6 +82,8 @@ def note(text: str) -> None:
 
 def describe(error: BaseException) -> str:
     """An exception for a person who has not written the code that raised it."""
+    if isinstance(error, ProblemsError):
+        return str(error)
     text = _one_line(reworded(error, OPTIONS))
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""

@@ -55,6 +55,12 @@ def delimited(header: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: s
     return buffer.getvalue()
 
 
+def size(path: Path) -> str:
+    """How large a file is, for a person to read."""
+    n_bytes = path.stat().st_size
+    return f"{n_bytes / 1e6:.1f} MB" if n_bytes >= 1e5 else f"{max(n_bytes, 1000) / 1e3:.0f} kB"
+
+
 def latent_columns(table: FileTable, X: Any, std: Any) -> tuple[list[str], list[list[Any]]]:
     """Header and rows of a table of positions: label, x, standard deviations, classes."""
     D = X.shape[1]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from . import compare, datasets, demo, diagnose, fit, impute, messages, reproduce, sample, transform
+from . import compare, datasets, demo, diagnose, fit, impute, messages, report, reproduce, sample, transform
+from .problems import ProblemsError
 
 INTERRUPTED = 130
 
@@ -49,6 +51,8 @@ class Program(click.Group):
             if debug:
                 raise
             messages.error(messages.describe(error))
+            if isinstance(error, ProblemsError) and error.options:
+                click.echo(f"to put up with all of them: {shlex.join(['rflvm', *given, *error.options])}", err=True)
             code = 1
         sys.exit(code or 0)
 
@@ -81,14 +85,14 @@ def program(context: click.Context) -> None:
 
     \b
     Examples:
-      rflvm fit counts.csv --out run/        fit, and write run/report.html and more
+      rflvm fit counts.csv                   fit, write counts-rflvm/report.html ...
       rflvm fit counts.csv --out run/ --quick            a first look, in a minute
       rflvm transform run/model.npz new.csv --out new_latent.csv
       rflvm impute run/model.npz counts.csv --out filled.csv
       rflvm demo                             the paper's S-curve, to see it work
 
-    Tables are CSV, TSV (both also .gz), Parquet, NPY, NPZ, Matrix Market and h5ad files; empty cells, NA, NaN and the
-    like are missing. Output files are written whole or not at all, and none is replaced without --force.
+    Tables are CSV, TSV (both also .gz), Excel, Parquet, NPY, NPZ, Matrix Market and h5ad files; empty cells, NA, NaN
+    and the like are missing. Output files are written whole or not at all, and none is replaced without --force.
 
     \b
     Exit codes:
@@ -103,7 +107,7 @@ def program(context: click.Context) -> None:
 
 
 for _command in (
-    fit.command, transform.command, impute.command, sample.command, diagnose.command, compare.command, demo.command,
-    datasets.command, reproduce.command,
+    fit.command, transform.command, impute.command, sample.command, diagnose.command, report.command,
+    compare.command, demo.command, datasets.command, reproduce.command,
 ):  # fmt: skip
     program.add_command(_command)

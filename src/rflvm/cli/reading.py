@@ -7,7 +7,7 @@ from typing import Any
 
 from ..files.npz import FileError
 from ..numerics.errors import InputError
-from . import arrays, delimited, frames, matrix_market, messages
+from . import arrays, delimited, frames, matrix_market, messages, workbooks
 from .columns import Wanted
 from .table import FileTable
 
@@ -15,6 +15,7 @@ READERS = {
     ".csv": delimited.read,
     ".tsv": delimited.read,
     ".txt": delimited.read,
+    ".xlsx": workbooks.read,
     ".npy": arrays.read_npy,
     ".npz": arrays.read_npz,
     ".mtx": matrix_market.read,
@@ -36,15 +37,15 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
     suffix = path.suffix.lower()
     kind = Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
     if kind not in READERS or (suffix == ".gz" and kind not in COMPRESSIBLE):
-        hint = " (save a spreadsheet as CSV)" if kind in (".xls", ".xlsx", ".ods") else ""
+        hint = " (save the spreadsheet as .xlsx or CSV)" if kind in (".xls", ".xlsb", ".ods") else ""
         raise FileError(
             f"{path}: the name does not say what kind of table this is: expected {', '.join(READERS)}, "
             f"or {', '.join(f'{name}.gz' for name in COMPRESSIBLE)}{hint}"
         )
     if path.is_dir():
         raise FileError(f"{path} is a folder: give the path of a table")
-    if wanted.layer is not None and kind not in (".h5ad", ".npz"):
-        raise FileError(f"{path} has no layers: --layer is for .h5ad and .npz files")
+    if wanted.layer is not None and kind not in (".h5ad", ".npz", ".xlsx"):
+        raise FileError(f"{path} has no layers: --layer is for .h5ad, .npz and .xlsx files")
     with path.open("rb"):  # so that a file which cannot be opened has the same message in every format
         pass
     try:
@@ -63,7 +64,7 @@ def read_rows(path: str | Path, wanted: Wanted, model: Any, *, show_notes: bool 
     if table.values.shape[1] != model.n_features_in_:
         raise FileError(
             f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "
-            "name those that are not cells by --labels, --classes, --offset or --ignore"
+            "name those that are not cells by --labels, --colour, --offset or --ignore"
         )
     for text in table.notes if show_notes else ():
         messages.note(text)

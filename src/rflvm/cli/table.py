@@ -10,7 +10,7 @@ import numpy as np
 
 from ..files.npz import FileError
 from ..numerics.errors import reworded
-from .columns import LABELS
+from .columns import LABELS, Wanted
 from .messages import OPTIONS
 
 
@@ -34,6 +34,8 @@ class FileTable:
         The line on which each row is.
     notes : list of str
         What was assumed of the file.
+    marks : frozenset of str
+        What marks a missing cell, in lower case.
     """
 
     path: Path
@@ -45,10 +47,15 @@ class FileTable:
     offset: np.ndarray | None = None
     lines: list[int] | None = None
     notes: list[str] = field(default_factory=list)
+    marks: frozenset[str] = Wanted().marks
 
     def frame(self) -> Any:
         """The table for ``RFLVM``."""
         return _Frame(self.values, self.columns or (), None if self.labels is None else np.array(self.labels, object))
+
+    def colours(self) -> dict[str, Any]:
+        """The class columns, those of numbers as numbers."""
+        return {name: _numbers(column, self.marks) for name, column in self.classes.items()}
 
     def row_names(self) -> list[str]:
         """Labels, or numbers from 1."""
@@ -70,6 +77,16 @@ class FileTable:
     def refusal(self, error: Exception) -> FileError:
         """An error of the library about cells, rows or columns, with the lines and column names of the file in it."""
         return FileError(f"{self.path}: {reworded(error, OPTIONS, self.where)}")
+
+
+def _numbers(column: list[str], marks: frozenset[str]) -> Any:
+    """A column of text as numbers if it has nothing else: whole ones as integers, missing ones as NaN."""
+    try:
+        values = np.array([np.nan if cell.lower() in marks else float(cell) for cell in column])
+    except ValueError:
+        return [None if cell.lower() in marks else cell for cell in column]
+    whole = np.isfinite(values).all() and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
+    return values.astype(int) if whole else values
 
 
 @dataclass

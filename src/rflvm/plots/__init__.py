@@ -1,6 +1,6 @@
 """Figures of a fitted ``RFLVM``: each function draws on one matplotlib axes and returns it.
 
-They need matplotlib (``pip install 'rflvm[plots]'``), which is imported when a figure is drawn. Nothing is shown and no
+matplotlib is imported when a figure is drawn. Nothing is shown and no
 setting of matplotlib is changed.
 """
 

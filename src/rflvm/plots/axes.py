@@ -10,6 +10,7 @@ from ..estimator import RFLVM
 from ..fitted.fit import Fitted
 
 SIZE = (5.6, 4.2)
+LONGEST = 24  # letters of a name in a figure
 
 
 def fit_of(model: RFLVM) -> Fitted:
@@ -18,12 +19,10 @@ def fit_of(model: RFLVM) -> Fitted:
     return model.fitted_
 
 
-def matplotlib(what: str = "a figure") -> Any:
-    """The package, or an error that says how to get it."""
-    try:
-        import matplotlib.pyplot
-    except ImportError as error:
-        raise ImportError(f"{what} needs matplotlib: pip install 'rflvm[plots]'") from error
+def matplotlib() -> Any:
+    """The package, which takes a second to import."""
+    import matplotlib.pyplot
+
     return matplotlib
 
 
@@ -32,6 +31,12 @@ def axes(ax: Any) -> Any:
     if ax is not None:
         return ax
     return matplotlib().pyplot.subplots(figsize=SIZE, layout="constrained")[1]
+
+
+def short(name: str) -> str:
+    """A name of the user's that fits a label: no control characters, and dollar signs that are not mathematics."""
+    name = "".join(letter if letter.isprintable() else " " for letter in name[: 4 * LONGEST]).strip()
+    return (name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}\u2026").replace("$", r"\$")
 
 
 def dimension(d: int) -> str:

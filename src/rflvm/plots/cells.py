@@ -17,7 +17,7 @@ from ..fitted.summaries import (
     find_column,
     predictors_by_member,
 )
-from .axes import axes, dimension, fit_of, name_dimensions
+from .axes import axes, dimension, fit_of, name_dimensions, short
 from .colours import COLOURS
 
 MARGIN = 0.08
@@ -68,7 +68,7 @@ def tuning(
             f'the last category of {fitted.likelihood.name} rows, column {j}, has no predictor: use scale="mean"'
         )
     name = column_names(fitted)[j]
-    title = f"E[y | x], {_short(name)}" if scale == "mean" else f"f(x), {_short(name)}"
+    title = f"E[y | x], {short(name)}" if scale == "mean" else f"f(x), {short(name)}"
     observed = fitted.about.values[:, j] if scale == "mean" else None
     if fitted.n_components == 1:
         return _curve(fitted, j, scale, title, observed, n_grid, axes(ax))
@@ -121,12 +121,6 @@ def _curve(fitted: Fitted, j: int, scale: str, title: str, observed: np.ndarray 
 def _range(positions: np.ndarray, n: int) -> np.ndarray:
     margin = MARGIN * np.ptp(positions) or 1.0
     return np.linspace(positions.min() - margin, positions.max() + margin, n)
-
-
-def _short(name: str) -> str:
-    """A name that fits a label; dollar signs would be read as mathematics."""
-    name = name if len(name) <= 24 else name[:23] + "…"
-    return name.replace("$", r"\$")
 
 
 def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_state: int = 0, ax: Any = None) -> Any:

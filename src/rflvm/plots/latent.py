@@ -13,7 +13,7 @@ from ..data.tables import numeric
 from ..estimator import RFLVM
 from ..fitted.summaries import check_plane, image_shape_of, latent_draws, row_covariances
 from ..numerics import scalars
-from .axes import axes, dimension, fit_of, matplotlib, name_dimensions
+from .axes import axes, dimension, fit_of, matplotlib, name_dimensions, short
 from .colours import COLOURS, MISSING, Colouring, of_class, read_colours
 
 
@@ -113,14 +113,16 @@ def _draw_points(ax: Any, points: np.ndarray, colouring: Colouring, label: str |
     if names is None:
         known = np.isfinite(values)
         drawn = ax.scatter(*points[known].T, s=size, c=values[known], cmap="viridis", lw=0.3, edgecolors=MISSING)
-        ax.figure.colorbar(drawn, ax=ax, label=label or "", shrink=0.85, pad=0.02)
+        ax.figure.colorbar(drawn, ax=ax, label=short(label or ""), shrink=0.85, pad=0.02)
         handles = []
     else:
         known = values >= 0
         handles = []
         for code, name in enumerate(names):
             colour, marker = of_class(code)
-            handles.append(ax.scatter(*points[values == code].T, s=size, color=colour, marker=marker, lw=0, label=name))
+            handles.append(
+                ax.scatter(*points[values == code].T, s=size, color=colour, marker=marker, lw=0, label=short(name))
+            )
     if not known.all():
         colour, marker = of_class(-1)
         missing = points[~known].T
@@ -128,8 +130,8 @@ def _draw_points(ax: Any, points: np.ndarray, colouring: Colouring, label: str |
     if handles:
         columns = 1 if len(handles) <= 14 else 2
         legend = ax.legend(
-            handles=handles, title=label if names is not None else None, loc="upper left", bbox_to_anchor=(1.01, 1),
-            frameon=False, borderaxespad=0, handletextpad=0.3, ncols=columns,
+            handles=handles, title=short(label) if names is not None and label else None, loc="upper left",
+            bbox_to_anchor=(1.01, 1), frameon=False, borderaxespad=0, handletextpad=0.3, ncols=columns,
         )  # fmt: skip
         for handle in legend.legend_handles:
             handle.set_sizes([30])

@@ -77,7 +77,7 @@ def draw(
 
 
 def _figure(title: str, caption: str, function: Callable[..., Any]) -> Figure:
-    library = matplotlib("a report")
+    library = matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     with library.rc_context(_style(INK["light"])):

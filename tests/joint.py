@@ -46,6 +46,10 @@ FAMILIES = {
     "binomial": likelihoods.Binomial(trials=np.array([2, 5, 9])),
     "negative-binomial": likelihoods.NegativeBinomial(a0=2.0, b0=4.0, g0=2.0),
     "multinomial": likelihoods.Multinomial(),
+    "student-t": likelihoods.StudentT(a0=3.0, b0=2.0),
+    "ordinal": likelihoods.Ordinal(low=1, high=4),
+    "zero-inflated-poisson": likelihoods.ZeroInflatedPoisson(a_zero=2.0, b_zero=3.0),
+    "zero-inflated-negative-binomial": likelihoods.ZeroInflatedNegativeBinomial(a0=2.0, b0=4.0, g0=2.0),
 }
 
 
@@ -151,7 +155,7 @@ def functions(model: Model, design: Data):
             "log likelihood": log_likelihood(state, data, model),
         }
         for name, value in state.theta.items():
-            out[name] = value[0] if value.ndim else value
+            out[name] = value.ravel()[0]
             out["sum log " + name] = jnp.log(value).sum()
         return out
 

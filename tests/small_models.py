@@ -58,5 +58,11 @@ def small(name: str) -> RFLVM:
         return _fit(counts, offset, likelihood="negative_binomial", **TINY)
     if name == "bernoulli":
         return _fit((counts > 2).astype(float), likelihood="bernoulli", **TINY)
+    if name == "student_t":
+        return _fit(rng.standard_t(2, (12, 4)), likelihood="student_t", **TINY)
+    if name == "ordinal":
+        return _fit(np.clip(counts, 1, 5), offset, likelihood="ordinal", **TINY)
+    if name.startswith("zero_inflated"):
+        return _fit(np.where(rng.random((12, 4)) < 0.3, 0, counts), offset, likelihood=name, **TINY)
     trials = counts.astype(int) + rng.integers(1, 4, counts.shape)
     return _fit(counts, likelihood=likelihoods.Binomial(trials=trials), **TINY)

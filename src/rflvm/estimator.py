@@ -528,11 +528,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _family(self, values: np.ndarray) -> tuple[likelihoods.Likelihood, str]:
         """The family as given, or looked for; one that was named takes the form that is fastest for the table."""
-        if not isinstance(self.likelihood, str):
-            return likelihoods.get(self.likelihood), "as given"
         observed = ~np.isnan(values)
+        if not isinstance(self.likelihood, str):
+            return likelihoods.get(self.likelihood).learned_from(values, observed), "as given"
         if self.likelihood != "auto":
-            return likelihoods.get(self.likelihood).suited_to(observed), "as given"
+            return likelihoods.get(self.likelihood).learned_from(values, observed).suited_to(observed), "as given"
         family, reason = likelihoods.choose(values, observed)
         logger.info('likelihood="auto" chose %s: %s', family.name, reason)
         return family.suited_to(observed), reason

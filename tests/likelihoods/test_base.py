@@ -15,6 +15,48 @@ TRIALS = np.array([[5.0, 1.0], [12.0, 3.0], [0.0, 40.0]])
 SIGMA2 = np.array([0.5, 2.0])
 R = np.array([0.6, 4.0])
 
+ODDS = np.array([0.4, 1.5])
+GAPS = np.array([[0.4, 1.1], [2.5, 0.05]])  # of 4 categories
+
+
+class Discrete:
+    """A law on 0, 1, 2, ..., K - 1 from its probabilities (K, N, J), with the methods of SciPy's laws."""
+
+    def __init__(self, p):
+        self.p, self.k = p, np.arange(len(p), dtype=float)[:, None, None]
+
+    def pmf(self, y):
+        return np.take_along_axis(self.p, np.asarray(y, int)[None], axis=0)[0]
+
+    def logpmf(self, y):
+        return np.log(self.pmf(y))
+
+    def rvs(self, random_state):
+        return (random_state.random(self.p.shape[1:]) > np.cumsum(self.p, axis=0)).sum(axis=0)
+
+    def mean(self):
+        return (self.k * self.p).sum(axis=0)
+
+    def var(self):
+        return ((self.k - self.mean()) ** 2 * self.p).sum(axis=0)
+
+    def stats(self, moments):
+        return ((self.k - self.mean()) ** 4 * self.p).sum(axis=0) / self.var() ** 2 - 3
+
+
+def ordered(gaps):
+    """Probabilities of the categories between the cut points 0, gap_1, gap_1 + gap_2, ..."""
+    cuts = np.concatenate([np.zeros((1, 2)), np.cumsum(gaps, axis=0)])[:, None]
+    below = np.concatenate([np.zeros((1, *F.shape)), expit(cuts - F), np.ones((1, *F.shape))])
+    return Discrete(np.diff(below, axis=0))
+
+
+def inflated(law, n=600):
+    """So many zeros more."""
+    k = np.arange(n)[:, None, None]
+    return Discrete((law.pmf(k) + ODDS * (k == 0)) / (1 + ODDS))
+
+
 CASES = {
     "gaussian": (likelihoods.Gaussian(), {"sigma2": SIGMA2}, None, stats.norm(F, np.sqrt(SIGMA2))),
     "poisson": (likelihoods.Poisson(), {}, None, stats.poisson(np.exp(F))),
@@ -27,7 +69,33 @@ CASES = {
         None,
         stats.nbinom(R, 1 - expit(F)),
     ),
+    "student_t": (
+        likelihoods.StudentT(),
+        {"sigma2": SIGMA2, "nu": np.array([7.0, 4.5])},
+        None,
+        stats.t([7.0, 4.5], F, np.sqrt(SIGMA2)),
+    ),
+    "student_t, given": (
+        likelihoods.StudentT(freedom=5.0),
+        {"sigma2": SIGMA2},
+        None,
+        stats.t(5.0, F, np.sqrt(SIGMA2)),
+    ),
+    "ordinal": (likelihoods.Ordinal(low=0, high=3), {"gaps": GAPS}, None, ordered(GAPS)),
+    "zero_inflated_poisson": (
+        likelihoods.ZeroInflatedPoisson(),
+        {"odds": ODDS},
+        None,
+        inflated(stats.poisson(np.exp(F))),
+    ),
+    "zero_inflated_negative_binomial": (
+        likelihoods.ZeroInflatedNegativeBinomial(),
+        {"odds": ODDS, "r": R, "h": np.array(1.0)},
+        None,
+        inflated(stats.nbinom(R, 1 - expit(F))),
+    ),
 }
+REAL = ("gaussian", "student_t")
 LOGISTIC = [name for name, case in CASES.items() if isinstance(case[0], likelihoods.Logistic)]
 
 
@@ -42,21 +110,37 @@ def test_log_prob_equals_scipy(case):
     family, theta, trials, law = case
     y = np.asarray(law.rvs(random_state=np.random.default_rng(0)), float)
     actual = jax.jit(family.log_prob)(jnp.asarray(y), jnp.asarray(F), theta, trials)
-    expected = law.logpdf(y) if family.name == "gaussian" else law.logpmf(y)
+    expected = law.logpdf(y) if family.name in REAL else law.logpmf(y)
     np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12)
 
 
 def test_density_sums_to_one(case):
     family, theta, trials, _ = case
-    if family.name == "gaussian":
-        grid, weight = np.linspace(-20, 20, 4001), 0.01
+    if family.name in REAL:
+        grid, weight = (np.arange(-2000, 2000) * 0.01, 0.01) if family.name == "gaussian" else student_grid()
     else:
-        grid, weight = np.arange(2.0 if family.name == "bernoulli" else 600.0), 1.0
+        grid, weight = np.arange({"bernoulli": 2.0, "ordinal": 4.0}.get(family.name, 600.0)), 1.0
     log_prob = jax.jit(jax.vmap(lambda y: family.log_prob(jnp.full(F.shape, y), jnp.asarray(F), theta, trials)))
     p = np.asarray(jnp.exp(log_prob(jnp.asarray(grid))))
     if trials is not None:
         p = np.where(grid[:, None, None] <= np.asarray(trials), p, 0)
-    np.testing.assert_allclose(p.sum(0) * weight, 1, rtol=1e-9)
+    np.testing.assert_allclose((p * np.reshape(weight, (-1, 1, 1))).sum(0), 1, rtol=1e-9)
+
+
+def student_grid():
+    """Points and weights of the real line, y = sinh u: far enough out for heavy tails."""
+    u = np.linspace(-14, 14, 4001)
+    return np.sinh(u), np.cosh(u) * (u[1] - u[0])
+
+
+def test_the_slope_is_the_derivative_and_the_curvature_is_not_negative(case):
+    family, theta, trials, law = case
+    y = jnp.asarray(np.asarray(law.rvs(random_state=np.random.default_rng(2)), float))
+    cells, slope, curvature = family.slope_and_curvature(y, jnp.asarray(F), theta, trials)
+    factor = lambda f: family.log_factor(y, f, theta, trials)  # noqa: E731
+    np.testing.assert_allclose(cells, factor(jnp.asarray(F)), rtol=1e-13)
+    np.testing.assert_allclose(slope, jax.grad(lambda f: factor(f).sum())(jnp.asarray(F)), rtol=1e-11, atol=1e-13)
+    assert (np.asarray(curvature) >= 0).all()
 
 
 def test_factor_and_base_make_the_density(case):

@@ -24,6 +24,10 @@ FAMILIES: dict[str, likelihoods.Likelihood] = {
     "binomial": likelihoods.Binomial(trials=7),
     "negative-binomial": likelihoods.NegativeBinomial(),
     "multinomial": likelihoods.Multinomial(),
+    "student-t": likelihoods.StudentT(),
+    "ordinal": likelihoods.Ordinal(low=1, high=5),
+    "zero-inflated-poisson": likelihoods.ZeroInflatedPoisson(),
+    "zero-inflated-negative-binomial": likelihoods.ZeroInflatedNegativeBinomial(),
     "custom": likelihoods.Custom(lambda y, f: -jnp.cosh(0.3 * (y - f))),
 }
 

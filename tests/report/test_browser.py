@@ -34,7 +34,10 @@ FLAGS = (
     "headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-background-networking",
     "disable-component-update", "disable-sync", "window-size=1300,1000",
 )  # fmt: skip
-FAMILIES = ("gaussian", "multinomial", "negative_binomial", "bernoulli", "binomial")
+FAMILIES = (
+    "gaussian", "multinomial", "negative_binomial", "bernoulli", "binomial", "student_t", "ordinal",
+    "zero_inflated_poisson", "zero_inflated_negative_binomial",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -438,8 +441,8 @@ def test_the_browser_agrees_with_the_library(driver, folder, name):
         for j in range(J):
             cdf = mixture(model, x, j, 0.0 if offset is None else float(offset[0]), trials, total)
             for p, value in zip((0.05, 0.95), found["interval"][j], strict=True):
-                if name == "gaussian":
-                    assert value == pytest.approx(optimize.brentq(lambda y, p=p: cdf(y) - p, -99, 99), abs=1e-5)  # noqa: B023
+                if name in ("gaussian", "student_t"):
+                    assert value == pytest.approx(optimize.brentq(lambda y, p=p: cdf(y) - p, -999, 999), abs=1e-5)  # noqa: B023
                 else:
                     assert cdf(value) >= p - 1e-9
                     assert value == 0 or cdf(value - 1) < p + 1e-9
@@ -453,16 +456,29 @@ def mixture(model: RFLVM, x: np.ndarray, j: int, offset: float, trials: Any, tot
     H = angles.shape[1]
     phi = np.concatenate([np.cos(angles), np.sin(angles), np.full((len(angles), 1), np.sqrt(H))], axis=1) / np.sqrt(H)
     f = np.einsum("sm,smj->sj", phi, members.beta) + offset
+    theta = {key: value[..., j] for key, value in members.theta.items() if value.ndim > 1}
     if name == "gaussian":
-        law = stats.norm(f[:, j], np.sqrt(members.theta["sigma2"][:, j]))
+        law = stats.norm(f[:, j], np.sqrt(theta["sigma2"]))
+    elif name == "student_t":
+        law = stats.t(theta["nu"], f[:, j], np.sqrt(theta["sigma2"]))
+    elif name == "ordinal":
+        cuts = np.pad(np.cumsum(theta["gaps"], axis=1), ((0, 0), (1, 1)))
+        cuts[:, -1] = np.inf
+        low = model.likelihood_.low  # pyright: ignore[reportAttributeAccessIssue]
+        return lambda y: 0.0 if y < low else float(np.mean(1 / (1 + np.exp(f[:, j] - cuts[:, int(y) - low]))))
+    elif name == "zero_inflated_poisson":
+        law = stats.poisson(np.exp(f[:, j]))
+    elif name == "zero_inflated_negative_binomial":
+        law = stats.nbinom(theta["r"], 1 / (1 + np.exp(f[:, j])))
     elif name == "poisson":
         law = stats.poisson(np.exp(f[:, j]))
     elif name == "negative_binomial":
-        law = stats.nbinom(members.theta["r"][:, j], 1 / (1 + np.exp(f[:, j])))
+        law = stats.nbinom(theta["r"], 1 / (1 + np.exp(f[:, j])))
     elif name in ("bernoulli", "binomial"):
         law = stats.binom(1 if trials is None else trials[j], 1 / (1 + np.exp(-f[:, j])))
     else:
         stay = 1 / (1 + np.exp(f))
         here = np.append(1 - stay, np.ones((len(stay), 1)), axis=1)  # the last category takes what is left
         law = stats.binom(round(total), np.prod(stay[:, :j], axis=1) * here[:, j])
-    return lambda y: float(np.mean(law.cdf(y)))
+    odds = theta.get("odds", 0.0)
+    return lambda y: float(np.mean((law.cdf(y) + odds * (y >= 0)) / (1 + odds)))

@@ -94,6 +94,37 @@ def sigma2_with_another_prior(monkeypatch):
     return FAMILIES["gaussian"]
 
 
+def masked_cells_seen_by_nu(monkeypatch):
+    step = theta.step
+    monkeypatch.setattr(theta, "step", lambda k, s, d, m, t: step(k, s, d._replace(mask=None), m, t))
+    return FAMILIES["student-t"]
+
+
+def gaps_without_the_jacobian_of_their_logarithm(monkeypatch):
+    prior = likelihoods.Ordinal._log_prior_gaps
+    monkeypatch.setattr(
+        likelihoods.Ordinal, "_log_prior_gaps", lambda self, gaps: prior(self, gaps) - jnp.log(gaps).sum(axis=0)
+    )
+    return FAMILIES["ordinal"]
+
+
+def every_zero_taken_for_one_of_the_inflation(monkeypatch):
+    draw = likelihoods.ZeroInflatedPoisson.update_theta
+
+    def broken(self, key, theta, y, f, mask):
+        return draw(self, key, theta, y, jnp.where(y == 0, 9.0, f), mask)
+
+    monkeypatch.setattr(likelihoods.ZeroInflatedPoisson, "update_theta", broken)
+    return FAMILIES["zero-inflated-poisson"]
+
+
+def zeros_of_the_inflation_seen_by_r(monkeypatch):
+    draw = likelihoods.NegativeBinomial.update_theta
+    everything = lambda self, key, theta, y, f, mask: draw(self, key, theta, y, f, mask | (y == 0))  # noqa: E731
+    monkeypatch.setattr(likelihoods.NegativeBinomial, "update_theta", everything)
+    return FAMILIES["zero-inflated-negative-binomial"]
+
+
 PLANTED = {  # the bug: the family and the block that show it
     wrong_sign_in_kappa: ("bernoulli", "beta"),
     two_h_in_alpha: ("gaussian", "alpha"),
@@ -104,6 +135,10 @@ PLANTED = {  # the bug: the family and the block that show it
     offset_forgotten_in_beta: ("binomial", "beta"),
     masked_cells_seen_by_r: ("negative-binomial", "theta"),
     sigma2_with_another_prior: ("gaussian", "beta"),
+    masked_cells_seen_by_nu: ("student-t", "theta"),
+    gaps_without_the_jacobian_of_their_logarithm: ("ordinal", "theta"),
+    every_zero_taken_for_one_of_the_inflation: ("zero-inflated-poisson", "theta"),
+    zeros_of_the_inflation_seen_by_r: ("zero-inflated-negative-binomial", "theta"),
 }
 N_CHAINS = {wrong_sign_in_kappa: 3000, two_h_in_alpha: 750}  # else 6000: as many as it takes a whole sweep to be sure
 

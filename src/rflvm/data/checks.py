@@ -191,6 +191,15 @@ def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> 
     return Y if isinstance(Y, Table) else check_table(tables.read(Y).values, likelihood, mask, offset, D)
 
 
+def table_and_family(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> tuple[Table, Likelihood]:
+    """The same for a table that is to be fitted, and the family with what it takes from the table."""
+    if isinstance(Y, Table):
+        return Y, likelihood
+    values = tables.read(Y).values
+    family = likelihood.learned_from(values, ~np.isnan(values))
+    return check_table(values, family, mask, offset, D), family
+
+
 def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray, units: Units | None) -> Table:
     """A table and an offset that were checked before, in the units of the table that was fitted."""
     cells, counted, trials = likelihood.encode(values, ~np.isnan(values))

@@ -10,7 +10,10 @@ from .custom import Custom
 from .gaussian import Gaussian
 from .multinomial import Multinomial
 from .negative_binomial import NegativeBinomial
+from .ordinal import Ordinal
 from .poisson import Poisson
+from .student_t import StudentT
+from .zero_inflated import ZeroInflatedNegativeBinomial, ZeroInflatedPoisson
 
 __all__ = [
     "Bernoulli",
@@ -21,14 +24,29 @@ __all__ = [
     "Logistic",
     "Multinomial",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
+    "StudentT",
+    "ZeroInflatedNegativeBinomial",
+    "ZeroInflatedPoisson",
     "choose",
     "get",
 ]
 
-FAMILIES = (Bernoulli, Binomial, Gaussian, Multinomial, NegativeBinomial, Poisson)
+FAMILIES = (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    Multinomial,
+    NegativeBinomial,
+    Ordinal,
+    Poisson,
+    StudentT,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+)
 _BY_NAME: dict[str, Callable[[], Likelihood]] = {
-    family.name: family for family in (Bernoulli, Gaussian, Multinomial, NegativeBinomial, Poisson)
+    family.name: family for family in FAMILIES if not issubclass(family, Binomial)
 }
 
 

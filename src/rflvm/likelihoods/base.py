@@ -79,6 +79,10 @@ class Likelihood:
         """The form of this family that is fastest for a table with these observed cells; the posterior is the same."""
         return self
 
+    def learned_from(self, Y: np.ndarray, observed: np.ndarray) -> Likelihood:
+        """The family with what it takes from the table that is to be fitted, such as the categories there are."""
+        return self
+
     def encode(self, Y: np.ndarray, observed: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """The table as the engines see it: cells, which of them count, and trials per cell."""
         return np.where(observed, Y, 0), observed, None
@@ -105,6 +109,12 @@ class Likelihood:
     ) -> Float[np.ndarray, " J"]:
         """The linear predictor with which each encoded column has its mean when all else is zero; offset is (N, 1)."""
         return np.zeros(Y.shape[1])
+
+    def first_theta(
+        self, Y: np.ndarray, mask: np.ndarray, offset: np.ndarray, trials: np.ndarray | None
+    ) -> dict[str, np.ndarray]:
+        """Where a fit starts with the family's own parameters, of the encoded table; those not given start at 1."""
+        return {}
 
     # Trials, of families that have them
 
@@ -160,6 +170,17 @@ class Likelihood:
     def sample(self, key: Array, f: Float[Array, "N J"], theta: Theta, trials: Trials = None) -> Float[Array, "N J"]:
         """Draw y given f."""
         raise NotImplementedError(f"{type(self).__name__} does not define sample")
+
+    def slope_and_curvature(
+        self, y: Float[Array, "N J"], f: Float[Array, "N J"], theta: Theta, trials: Trials
+    ) -> tuple[Float[Array, "N J"], Float[Array, "N J"], Float[Array, "N J"]]:
+        """``log_factor`` of each cell, its derivative in f, and a curvature that is not negative.
+
+        The curvature is -d^2 log p / df^2, or 0 where that is negative: for Newton's method, the determinants of
+        Laplace's approximation and the metric of a row. A family whose log density is not concave in f may give its
+        Fisher information in its place.
+        """
+        return slope_and_curvature(lambda f: self.log_factor(y, f, theta, trials), f)
 
     def exponents(
         self, y: Float[Array, "N J"], theta: Theta, trials: Trials
@@ -244,6 +265,16 @@ class Likelihood:
         """Draw the encoded cells of a table of the same design anew, and the trials they then have."""
         y = self.sample(key, f, theta, trials)
         return y if mask is None else jnp.where(mask, y, 0), trials
+
+    # The explorer of a report
+
+    def decoders(self, J: int) -> tuple[str | None, ...]:
+        """``decoder`` of each column of the table."""
+        return (self.decoder,) * J
+
+    def decoder_parameters(self, theta: dict[str, Any], J: int) -> dict[str, np.ndarray]:
+        """What the explorer decodes with besides f: arrays by member and column (S, ..., J), or by column (..., J)."""
+        return {name: value for name, value in theta.items() if value.ndim > 1}
 
     # Files
 

@@ -157,7 +157,7 @@ def maximise(
     checks.check_choice("dtype", dtype, ("float32", "float64"))
     scalars.flag("progress", progress)
     scalars.positive("memory_budget", memory_budget)
-    table = checks.as_table(Y, family, mask, offset, D)
+    table, family = checks.table_and_family(Y, family, mask, offset, D)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         footprint.check(size, footprint.of_maximum(size, memory_budget, n_draws=0))

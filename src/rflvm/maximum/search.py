@@ -66,13 +66,13 @@ def begin(seed: int, X: Float[np.ndarray, "N D"], data: Data, model: Model, lear
     """A search with an RBF kernel of lengthscale 1 and amplitude 1, from a start of X."""
     dtype, shapes = data.Y.dtype, state_shapes(data, model)
     zero = jnp.asarray(0.0, dtype)
-    learned_theta = {} if model.likelihood.conjugate else shapes.theta
+    learned_theta = {} if model.likelihood.conjugate else starts.theta(data, model)
     parameters = Parameters(
         X=jnp.asarray(X, dtype),
         log_amplitude=zero if learn_amplitude else None,
         log_scale=zero,
         W=None,
-        log_theta={name: jnp.asarray(_zeros(shape)) for name, shape in learned_theta.items()},
+        log_theta={name: jnp.asarray(np.log(value), dtype) for name, value in learned_theta.items()},
     )
     mode, information = _mode_at_intercepts(shapes, data, model)
     return Search(parameters, mode, _first_spectrum(seed, information, shapes, data, model), trace=[])
@@ -90,7 +90,8 @@ def _mode_at_intercepts(shapes: State, data: Data, model: Model) -> tuple[Mode |
         return None, float(data.Y.size if data.mask is None else data.mask.sum())
     beta = _zeros(shapes.beta)
     beta[-1] = starts.intercepts(data, model)
-    information = laplace.information(jnp.asarray(beta[-1]), data, model)
+    theta = {name: jnp.asarray(value, data.Y.dtype) for name, value in starts.theta(data, model).items()}
+    information = laplace.information(jnp.asarray(beta[-1]), theta, data, model)
     return _start_mode(data, model, jnp.asarray(beta)), float(information)
 
 

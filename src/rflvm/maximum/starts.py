@@ -16,7 +16,7 @@ from sklearn.manifold import TSNE, Isomap
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
 
-from ..model.joint import Data, Model
+from ..model.joint import Data, Model, state_shapes
 from . import gaps, matching
 
 # Rows that the methods with neighbours look at, at most: their cost grows with the square of it, and the other rows
@@ -52,8 +52,18 @@ def stabilised(data: Data, model: Model) -> Float[np.ndarray, "N J"]:
 def intercepts(data: Data, model: Model) -> Float[np.ndarray, " J"]:
     """The linear predictor that matches each column's mean when everything else is zero."""
     Y, offset, trials = _on_host(data)
-    mask = np.ones(Y.shape, bool) if data.mask is None else np.asarray(data.mask)
-    return model.likelihood.intercepts(Y, mask, offset, trials)
+    return model.likelihood.intercepts(Y, _mask_on_host(data), offset, trials)
+
+
+def theta(data: Data, model: Model) -> dict[str, np.ndarray]:
+    """The family's own parameters where a fit starts: as the family says, otherwise 1."""
+    Y, offset, trials = _on_host(data)
+    ones = {name: np.ones(shape.shape) for name, shape in state_shapes(data, model).theta.items()}
+    return ones | model.likelihood.first_theta(Y, _mask_on_host(data), offset, trials)
+
+
+def _mask_on_host(data: Data) -> np.ndarray:
+    return np.ones(data.Y.shape, bool) if data.mask is None else np.asarray(data.mask)
 
 
 def _on_host(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -56,7 +56,7 @@ def from_prior(key: Array, X: Float[np.ndarray, "N D"], data: Data, model: Model
     dtype = data.Y.dtype
     state = _sample_prior(key, model, *data.Y.shape, dtype)
     beta = jnp.zeros_like(state.beta).at[-1].set(jnp.asarray(starts.intercepts(data, model), dtype))
-    theta = {name: jnp.ones_like(value) for name, value in state.theta.items()}
+    theta = {name: jnp.asarray(value, dtype) for name, value in starts.theta(data, model).items()}
     state = state._replace(X=jnp.asarray(X, dtype), beta=beta, theta=theta)
     if model.likelihood.conjugate:
         return state  # the first sweep draws beta

@@ -24,11 +24,10 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, Shaped
 
-from ..likelihoods.base import slope_and_curvature
 from ..numerics import linalg
 from ..numerics.compilation import compiled
 from .features import linear_predictor
-from .joint import Data, Model, log_prior_beta, state_shapes
+from .joint import Data, Model, log_prior_beta
 
 # Chosen on the tables of ``benchmarks/map.py`` by the time of a whole fit; none was measured by itself.
 COLUMN_BLOCK = 256  # columns whose factors are in memory at once
@@ -138,7 +137,7 @@ def log_evidence(
     Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model, tolerance: float,
     shared: SharedCurvature | None = None,
 ) -> tuple[Float[Array, ""], Evidence]:  # fmt: skip
-    """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) each.
+    """sum_j log p(y_j | Phi, theta_j); differentiable in Phi and theta, the latter of shape (J,) or (K, J) each.
 
     The mode is found from the given one, to a Newton decrement below ``tolerance`` times one plus the size of
     the column's log density. With ``shared`` the determinants are approximated, and inverses of the mode are computed
@@ -223,16 +222,16 @@ def _observed(cells, columns: Columns):
 
 
 @functools.partial(compiled, static_argnames="model")
-def information(intercepts: Float[Array, " J"], data: Data, model: Model) -> Float[Array, ""]:
-    """Sum of D over the observed cells where F is the intercepts and theta is one."""
-    theta = {name: jnp.ones(shape.shape, shape.dtype) for name, shape in state_shapes(data, model).theta.items()}
+def information(intercepts: Float[Array, " J"], theta: dict[str, Array], data: Data, model: Model) -> Float[Array, ""]:
+    """Sum of D over the observed cells where F is the intercepts."""
     columns = Columns(data.Y, data.mask, data.trials)
     return _slope_and_curvature(intercepts[None] + data.offset[:, None], theta, columns, model)[1].sum()
 
 
 def _slope_and_curvature(F, theta, columns: Columns, model: Model):
     """g and D of each cell."""
-    return slope_and_curvature(lambda F: _log_factor(F, theta, columns, model), F)[1:]
+    _, g, D = model.likelihood.slope_and_curvature(columns.Y, F, theta, columns.trials)
+    return _observed(g, columns), _observed(D, columns)
 
 
 class _Block(NamedTuple):

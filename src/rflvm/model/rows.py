@@ -9,7 +9,6 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from ..likelihoods.base import slope_and_curvature
 from ..numerics import linalg
 from .features import features, features_and_slopes, linear_predictor
 from .joint import Data, Model, State
@@ -57,11 +56,8 @@ def information(
 
 
 def _slope_and_curvature(F, theta, data: Data, model: Model):
-    def log_factor(f):
-        cells = model.likelihood.log_factor(data.Y, f, theta, data.trials)
-        return cells if data.mask is None else jnp.where(data.mask, cells, 0)
-
-    return slope_and_curvature(log_factor, F)
+    parts = model.likelihood.slope_and_curvature(data.Y, F, theta, data.trials)
+    return parts if data.mask is None else tuple(jnp.where(data.mask, part, 0) for part in parts)
 
 
 def _metric(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:

@@ -14,6 +14,9 @@ from jaxtyping import Bool, Float
 # A column whose cells differ from their mean by this many units in the last place is taken to vary by rounding only.
 ROUNDING_ULPS = 8
 
+# The standard deviation of a normal variable over its median absolute deviation.
+NORMAL_MAD = 1.482602218505602
+
 
 class Units(NamedTuple):
     """Location and scale of each column; scales are positive."""
@@ -38,6 +41,23 @@ def mean_and_deviation(
     deviation = np.ldexp(np.sqrt((away**2).sum(axis=0) / n), exponent)
     varies = (np.abs(away).max(axis=0) > ROUNDING_ULPS * np.finfo(float).eps) & (deviation > 0)
     return Units(np.ldexp(mean, exponent), np.where(varies, deviation, 1.0))
+
+
+def median_and_deviation(
+    Y: Float[np.ndarray, "N J"], observed: Bool[np.ndarray, "N J"], offset: Float[np.ndarray, " N"]
+) -> Units:
+    """Median and median absolute deviation of the observed cells of each column, less the offset.
+
+    The deviation is multiplied by 1.4826, with which that of normal cells is their standard deviation. Columns in which
+    it is 0, half of their cells being equal, have mean and standard deviation in their place.
+    """
+    plain = mean_and_deviation(Y, observed, offset)
+    cells = np.where(observed, standardised(Y, observed, offset, plain), np.nan)
+    median = np.nanmedian(cells, axis=0)
+    deviation = NORMAL_MAD * np.nanmedian(np.abs(cells - median), axis=0)
+    varies = deviation > ROUNDING_ULPS * np.finfo(float).eps
+    location = plain.location + plain.scale * median
+    return Units(np.where(varies, location, plain.location), plain.scale * np.where(varies, deviation, 1.0))
 
 
 def standardised(

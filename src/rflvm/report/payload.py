@@ -58,7 +58,7 @@ def build(
     block, places = _packed(arrays)
     place_of = {int(j): place for place, j in enumerate(columns)}
     header = {
-        "decoder": fitted.likelihood.decoder,
+        "decoders": [fitted.likelihood.decoders(len(names))[j] for j in columns],
         "counts": fitted.likelihood.counts,
         "dimensions": fitted.n_components,
         "columns": [names[j] for j in columns],
@@ -157,8 +157,8 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
         "low": _scales(fitted, columns)[0].astype("<f8"),
         "high": _scales(fitted, columns)[1].astype("<f8"),
     }
-    per_column = [name for name, value in members.theta.items() if value.ndim == 2]
-    arrays |= {name: members.theta[name][:, columns].astype("<f8") for name in per_column}
+    per_column = fitted.likelihood.decoder_parameters(members.theta, fitted.about.values.shape[1])
+    arrays |= {name: value[..., columns].astype("<f8") for name, value in per_column.items()}
     if fitted.about.offset.any():
         arrays["offset"] = fitted.about.offset[rows].astype("<f8")
     totals = fitted.totals
@@ -169,7 +169,7 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
         arrays["trials"] = typical[columns].astype("<f8")
     if per_cell is not None:
         arrays["row_trials"] = per_cell[np.ix_(rows, columns)].astype("<f8")
-    if fitted.likelihood.decoder is None:
+    if None in fitted.likelihood.decoders(fitted.about.values.shape[1]):
         arrays |= _tabulated(fitted, columns)
     return arrays
 

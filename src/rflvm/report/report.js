@@ -39,12 +39,16 @@
     return new TYPES[about.type](buffer, about.at, about.shape.reduce((a, b) => a * b, 1));
   };
 
-  const { decoder, rows, columns, image, ordered } = header;
-  const intervals = decoder !== null; // means of a family that the page does not know are interpolated in a table
+  const { decoders, rows, columns, image, ordered } = header; // the family of each column, by its name here
+  const shares = decoders[0] === "multinomial"; // the columns of a row are shares of its total
+  const known = (j) => decoders[j] !== null; // means of a family that the page does not know are interpolated
+  const intervals = decoders.some((decoder) => decoder !== null);
   const D = header.dimensions, N = rows.length, J = columns.length;
   const X = array("X"), covariance = array("covariance"), observed = array("observed");
   const W = array("W"), beta = array("beta"), step = array("step"), bias = array("bias");
-  const sigma2 = array("sigma2"), r = array("r");
+  const sigma2 = array("sigma2"), nu = array("nu"), r = array("r"), odds = array("odds"), gaps = array("gaps");
+  const categories = array("categories"); // the first and the last of ordered ones, of each column
+  const nGaps = gaps ? header.arrays.gaps.shape[1] : 0;
   const table = array("table"), tableLow = array("table_low"), tableStep = array("table_step");
   const offset = array("offset"), totals = array("totals");
   const trials = array("trials"), rowTrials = array("row_trials");
@@ -129,6 +133,7 @@
   // f_j = b_j + phi(x)'beta_j for each member, with phi(x) = [cos(Wx) sin(Wx)] / sqrt(H); then the median of E[y_j].
   const phi = new Float64Array(M), f = new Float64Array(K);
   const means = new Float64Array(S * J), expected = new Float64Array(J), ofMembers = new Float64Array(S);
+  const predictors = new Float64Array(S * J);
 
   function features(x, s) {
     for (let h = 0; h < H; h++) {
@@ -161,7 +166,7 @@
       ofMembers.sort();
       expected[j] = (ofMembers[(S - 1) >> 1] + ofMembers[S >> 1]) / 2;
     }
-    if (decoder === "multinomial") { // medians of shares do not sum to one
+    if (shares) { // medians of shares do not sum to one
       const scale = totalOf(row) / Math.max(expected.reduce((a, b) => a + b, 0), 2 ** -1022);
       for (let j = 0; j < J; j++) expected[j] *= scale;
     }
@@ -170,11 +175,7 @@
 
   function respond(s, row) {
     const at = s * J;
-    if (decoder === null) {
-      for (let j = 0; j < J; j++) means[at + j] = interpolate(s, j, f[j]);
-      return;
-    }
-    if (decoder === "multinomial") {
+    if (shares) {
       const total = totalOf(row);
       let left = 1;
       for (let j = 0; j < K; j++) {
@@ -185,12 +186,33 @@
       return;
     }
     for (let j = 0; j < J; j++) {
-      if (decoder === "gaussian") means[at + j] = f[j];
-      else if (decoder === "poisson") means[at + j] = Math.exp(f[j]);
-      else if (decoder === "negative_binomial") means[at + j] = r[at + j] * Math.exp(f[j]);
-      else means[at + j] = trialsOf(row, j) * sigmoid(f[j]);
+      predictors[at + j] = f[j];
+      means[at + j] = MEANS[decoders[j]](s, j, row, f[j]);
     }
   }
+
+  const MEANS = {
+    null: (s, j, row, f) => interpolate(s, j, f),
+    gaussian: (s, j, row, f) => f,
+    student_t: (s, j, row, f) => f,
+    poisson: (s, j, row, f) => Math.exp(f),
+    negative_binomial: (s, j, row, f) => r[s * J + j] * Math.exp(f),
+    zero_inflated_poisson: (s, j, row, f) => Math.exp(f) / (1 + odds[s * J + j]),
+    zero_inflated_negative_binomial: (s, j, row, f) => (r[s * J + j] * Math.exp(f)) / (1 + odds[s * J + j]),
+    bernoulli: (s, j, row, f) => sigmoid(f),
+    binomial: (s, j, row, f) => trialsOf(row, j) * sigmoid(f),
+    ordinal: (s, j, row, f) => {
+      const [first, last] = categoriesOf(j);
+      let mean = first, cut = 0;
+      for (let k = 0; k < last - first; k++) {
+        mean += sigmoid(f - cut);
+        cut += gapOf(s, k, j);
+      }
+      return mean;
+    },
+  };
+  const categoriesOf = (j) => [categories[j], categories[J + j]];
+  const gapOf = (s, k, j) => (k < nGaps ? gaps[(s * nGaps + k) * J + j] : 0);
 
   // The cubic through the four tabulated means around f_j; beyond the table, the means at its ends.
   function interpolate(s, j, value) {
@@ -205,20 +227,40 @@
   // P(y_j <= y) over members, at the position that was decoded last.
   function cdf(y, j, row) {
     let sum = 0;
-    for (let s = 0; s < S; s++) {
-      const mu = means[s * J + j];
-      if (decoder === "gaussian") sum += normalCdf((y - mu) / Math.sqrt(sigma2[s * J + j]));
-      else if (y < 0) sum += 0;
-      else if (decoder === "poisson") sum += gammaTail(y + 1, mu);
-      else if (decoder === "negative_binomial") {
-        const shape = r[s * J + j];
-        sum += mu > 1e9 ? gammaTail(shape, (shape * y) / mu) * -1 + 1 : betaCdf(shape / (shape + mu), shape, y + 1);
-      } else {
-        const n = decoder === "multinomial" ? Math.round(totalOf(row)) : trialsOf(row, j);
-        sum += y >= n ? 1 : betaCdf(1 - mu / (decoder === "multinomial" ? totalOf(row) : n), n - y, y + 1);
-      }
-    }
+    for (let s = 0; s < S; s++) sum += CDFS[decoders[j]](y, means[s * J + j], s, j, row);
     return sum / S;
+  }
+
+  const poissonCdf = (y, mu) => (y < 0 ? 0 : gammaTail(y + 1, mu));
+  const negativeBinomialCdf = (y, mu, shape) =>
+    y < 0 ? 0 : mu > 1e9 ? 1 - gammaTail(shape, (shape * y) / mu) : betaCdf(shape / (shape + mu), shape, y + 1);
+  const binomialCdf = (y, p, n) => (y < 0 ? 0 : y >= n ? 1 : betaCdf(1 - p, n - y, y + 1));
+  const inflated = (y, atLeast, other) => (y < 0 ? 0 : (atLeast + other) / (1 + atLeast)); // atLeast: the odds
+  const CDFS = { // of y for the mean mu under member s
+    gaussian: (y, mu, s, j) => normalCdf((y - mu) / Math.sqrt(sigma2[s * J + j])),
+    student_t: (y, mu, s, j) => studentCdf((y - mu) / Math.sqrt(sigma2[s * J + j]), nu[s * J + j]),
+    poisson: poissonCdf,
+    negative_binomial: (y, mu, s, j) => negativeBinomialCdf(y, mu, r[s * J + j]),
+    zero_inflated_poisson: (y, mu, s, j) =>
+      inflated(y, odds[s * J + j], poissonCdf(y, mu * (1 + odds[s * J + j]))),
+    zero_inflated_negative_binomial: (y, mu, s, j) =>
+      inflated(y, odds[s * J + j], negativeBinomialCdf(y, mu * (1 + odds[s * J + j]), r[s * J + j])),
+    bernoulli: (y, mu) => binomialCdf(y, mu, 1),
+    binomial: (y, mu, s, j, row) => binomialCdf(y, mu / trialsOf(row, j), trialsOf(row, j)),
+    multinomial: (y, mu, s, j, row) => binomialCdf(y, mu / totalOf(row), Math.round(totalOf(row))),
+    ordinal: (y, mu, s, j) => {
+      const [first, last] = categoriesOf(j);
+      if (y < first) return 0;
+      if (y >= last) return 1;
+      let cut = 0;
+      for (let k = 0; k < y - first; k++) cut += gapOf(s, k, j);
+      return sigmoid(cut - predictors[s * J + j]);
+    },
+  };
+
+  function studentCdf(t, freedom) {
+    const tail = 0.5 * betaCdf(freedom / (freedom + t * t), freedom / 2, 0.5);
+    return t > 0 ? 1 - tail : tail;
   }
 
   const Z = 1.6448536269514722;
@@ -228,21 +270,31 @@
     let within = 0, between = 0;
     for (let s = 0; s < S; s++) {
       const mu = means[s * J + j];
-      within += decoder === "negative_binomial" ? mu + (mu * mu) / r[s * J + j] : mu;
+      const zeros = odds ? odds[s * J + j] : 0; // 0 in columns whose zeros are those of their counts
+      const dispersed = (decoders[j] || "").endsWith("negative_binomial") ? (1 + zeros) / r[s * J + j] : 0;
+      within += mu + mu * mu * (dispersed + zeros);
       between += (mu - expected[j]) ** 2;
     }
     return Math.sqrt((within + between) / S);
   }
 
   function quantile(p, j, row) {
-    if (!Number.isFinite(expected[j])) return NaN;
-    if (decoder === "gaussian") {
+    if (!known(j) || !Number.isFinite(expected[j])) return NaN;
+    if (decoders[j] === "ordinal") {
+      const [first, last] = categoriesOf(j);
+      let y = first;
+      while (y < last && cdf(y, j, row) < p) y++;
+      return y;
+    }
+    if (decoders[j] === "gaussian" || decoders[j] === "student_t") {
       let a = Infinity, b = -Infinity;
       for (let s = 0; s < S; s++) {
         const end = means[s * J + j] + (p < 0.5 ? -Z : Z) * Math.sqrt(sigma2[s * J + j]);
         a = Math.min(a, end);
         b = Math.max(b, end);
       }
+      for (let far = b - a + 1e-9; decoders[j] === "student_t" && cdf(a, j, row) > p; far *= 2) a -= far;
+      for (let far = b - a + 1e-9; decoders[j] === "student_t" && cdf(b, j, row) < p; far *= 2) b += far;
       for (let i = 0; i < 40 && b - a > 1e-7 * (1e-12 + high[j] - low[j]); i++) {
         const middle = (a + b) / 2;
         if (cdf(middle, j, row) < p) a = middle; else b = middle;
@@ -272,7 +324,7 @@
     return b;
   }
 
-  const interval = (j, row) => (intervals ? [quantile(0.05, j, row), quantile(0.95, j, row)] : [NaN, NaN]);
+  const interval = (j, row) => [quantile(0.05, j, row), quantile(0.95, j, row)];
 
   // ---------------------------------------------------------------- state
 
@@ -644,7 +696,7 @@
     for (const line of lines) {
       const j = line.j;
       line.mean.style.left = share(expected[j], j);
-      const ends = withIntervals && intervals ? interval(j, row) : null;
+      const ends = withIntervals && known(j) ? interval(j, row) : null;
       line.band.hidden = !ends;
       line.number.textContent = number(expected[j]);
       line.ends.textContent = "";
@@ -700,7 +752,7 @@
       if (n < 0) return "";
       return Number.isNaN(cell(n, j)) ? `, ${name} missing` : `, ${name} ${number(cell(n, j))}`;
     };
-    const between = intervals ? `, 90 % interval ${number(a)} to ${number(b)}` : "";
+    const between = known(j) ? `, 90 % interval ${number(a)} to ${number(b)}` : "";
     return `model ${number(expected[j])}${between}${seen(state.a, "observed")}${seen(state.b, "second row")}`;
   }
 

@@ -145,7 +145,7 @@ def sample(
     scalars.positive("memory_budget", memory_budget)
     if not callable(progress):
         scalars.flag("progress", progress)
-    table = checks.as_table(Y, family, mask, offset, D)
+    table, family = checks.table_and_family(Y, family, mask, offset, D)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         n_kept = lengths["n_samples"] // lengths["thin"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...likelihoods.base import slope_and_curvature, sum_observed
+from ...likelihoods.base import sum_observed
 from ...model.joint import Data, Model, State, is_marginal, predictor
 
 
@@ -45,6 +45,5 @@ def track(tuning: Tuning, state: State, data: Data, model: Model, rate: Array) -
 def mean_curvature(state: State, data: Data, model: Model) -> Float[Array, " J"]:
     """-d^2 log p(y | f) / df^2 of each column at the state, summed over observed cells, per row."""
     F = predictor(state, data.offset)
-    log_factor = lambda F: model.likelihood.log_factor(data.Y, F, state.theta, data.trials)  # noqa: E731
-    _, _, curvature = slope_and_curvature(log_factor, F)
+    _, _, curvature = model.likelihood.slope_and_curvature(data.Y, F, state.theta, data.trials)
     return sum_observed(curvature, data.mask, axis=0) / F.shape[0]

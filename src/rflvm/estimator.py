@@ -43,8 +43,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components : int
         Latent dimensions D. Two to look at; more when ``score`` on held-out rows keeps rising.
     likelihood : str or Likelihood
-        The kind of data: "gaussian" (real numbers), "poisson" (counts), "negative_binomial" (counts that vary more than
-        Poisson), "bernoulli" (0 or 1), "multinomial" (rows of counts with a total), an object such as
+        The kind of data: "gaussian" (real numbers), "student_t" (real numbers with outliers), "poisson" (counts),
+        "negative_binomial" (counts that vary more than Poisson), "zero_inflated_poisson" and
+        "zero_inflated_negative_binomial" (counts with more zeros than these have), "bernoulli" (0 or 1), "ordinal"
+        (ratings and other ordered answers), "multinomial" (rows of counts with a total), an object such as
         ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. The
         name "gaussian" has beta integrated out unless scattered gaps make that slow.
     exposure : {None, "total"}

@@ -13,7 +13,10 @@ from typing import Any
 import click
 
 # Families that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
-NAMES = ("gaussian", "poisson", "negative_binomial", "bernoulli", "multinomial")
+NAMES = (
+    "gaussian", "student_t", "poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial",
+    "bernoulli", "ordinal", "multinomial",
+)  # fmt: skip
 
 
 class Family(click.ParamType):

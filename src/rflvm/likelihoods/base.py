@@ -53,6 +53,9 @@ class Likelihood:
         b = 1 of Eq. 7 in every cell, for which there is a faster exact Polya-gamma sampler.
     conjugate
         beta_j and a noise variance sigma_j^2 (``theta["sigma2"]``) have a normal-inverse-gamma posterior.
+    concave
+        log p is concave in f, or its curvature as ``slope_and_curvature`` gives it does not depend on f. Otherwise
+        gradients of Laplace's approximation take a few matrix products more.
     theta_dimensions
         For ArviZ, the dimensions of each of the family's own parameters: ``("predictor",)`` for one per column.
     decoder
@@ -67,6 +70,7 @@ class Likelihood:
     polya_gamma: ClassVar[bool] = False
     unit_shape: ClassVar[bool] = False
     conjugate: ClassVar[bool] = False
+    concave: ClassVar[bool] = True
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {}
     decoder: ClassVar[str | None] = None
 

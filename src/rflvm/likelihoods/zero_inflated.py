@@ -30,6 +30,7 @@ class ZeroInflated(Likelihood):
 
     counts: ClassVar[bool] = True
     log_link: ClassVar[bool] = True
+    concave: ClassVar[bool] = False
     a_zero: float
     b_zero: float
 
@@ -84,7 +85,7 @@ class ZeroInflated(Likelihood):
         a, b, odds = self.a_zero, self.b_zero, theta["odds"]
         constant = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
         log_odds = constant + (a - 1) * jnp.log(odds) - (a + b) * jnp.log1p(odds)
-        return jnp.sum(log_odds) + self.counts_family.log_prior_theta(theta)
+        return jnp.sum(log_odds) + self.counts_family.log_prior_theta(theta).astype(odds.dtype)
 
     def update_theta(self, key, theta, y, f, mask):
         key_which, key_zero, key_counts = jax.random.split(key, 3)

@@ -37,6 +37,7 @@ _WORST = 32  # columns that have it computed at once, those with the largest dec
 _DAMPING = 0.1  # of the first step of these, as a share of the column's mean curvature
 _RADIUS = 4.0  # first trust radius: the largest change of a cell of F
 _GROUPS = 8  # of columns with determinants in common, where the curvature is shared
+_CORRECTIONS = 6  # steps of conjugate gradients towards v where D is not the second derivative
 _SLACK = 1e-6  # by which a step may lower the log density, for rounding
 
 
@@ -268,6 +269,9 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     dtrace, leverage = linalg.trace_slopes(Phi, curvature, inverse)
     q = jax.grad(lambda F: -0.5 * jnp.sum(leverage * slope_and_curvature(F, theta)[1]))(F)
     v = linalg.multiply_columns(inverse, Phi.T @ q)
+    if not model.likelihood.concave:
+        v = _corrected(v, Phi, q, jax.jvp(lambda F: slope_and_curvature(F, theta)[0], (F,), (jnp.ones_like(F),))[1],
+                       inverse, precision)  # fmt: skip
 
     def with_constants(F, theta, Phi_v):  # the expression of the module's docstring, its constants held
         g, D = slope_and_curvature(F, theta)
@@ -276,6 +280,35 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     dF, dtheta, g = jax.grad(with_constants, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
     return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
+
+
+def _corrected(v, Phi, q, second, inverse, precision):
+    """v of the module's docstring where D is not -d^2 log p / df^2, given that second derivative of each cell.
+
+    The mode follows Phi with the Hessian of the log density, of which P_j is only near: conjugate gradients with P_j as
+    the preconditioner, all columns at once.
+    """
+
+    def hessian(v):
+        return precision[:, None] * v - Phi.T @ (second * (Phi @ v))
+
+    def step(carry, _):
+        v, residual, direction, size = carry
+        along = hessian(direction)
+        length = size / _positive(jnp.sum(direction * along, axis=0))
+        v, residual = v + length[None] * direction, residual - length[None] * along
+        near = linalg.multiply_columns(inverse, residual)
+        new_size = jnp.sum(residual * near, axis=0)
+        return (v, residual, near + (new_size / _positive(size))[None] * direction, new_size), None
+
+    residual = Phi.T @ q - hessian(v)
+    near = linalg.multiply_columns(inverse, residual)
+    start = (v, residual, near, jnp.sum(residual * near, axis=0))
+    return lax.scan(step, start, length=_CORRECTIONS)[0][0]
+
+
+def _positive(x):
+    return jnp.maximum(x, jnp.finfo(x.dtype).tiny)
 
 
 def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:

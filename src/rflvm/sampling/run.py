@@ -69,8 +69,7 @@ def sample(
     Y : array_like (N, J)
         The table. NaN means missing.
     likelihood : str or Likelihood
-        "gaussian", "poisson", "bernoulli", "negative_binomial", "multinomial", or an object such
-        as ``likelihoods.Binomial(trials=10)``.
+        A name such as "gaussian", "poisson" or "ordinal", or an object such as ``likelihoods.Binomial(trials=10)``.
     n_components, n_features : int
         D, and M = 2H, an even number of random features.
     n_samples, n_burnin : int

@@ -6,10 +6,11 @@ All with ``rflvm.maximise``, M = 100, five seeds; R^2 is that of X after the bes
 
 ``outliers``: Gaussian S-curves (300 x 60, noise 0.5) of which 5 % of the cells are replaced by N(0, 10^2). ``ordinal``:
 answers from 1 to 5 with uneven cut points, N(0, 1.5^2) for each column, of 1.5 F plus logistic noise, F from an S-curve
-(500 x 50 and 500 x 150), a tenth of the cells held out; their log density given the others, with the Gaussian's integrated
-from half a category below to half a category above (of the first and the last from minus and to plus infinity).
-``mixed``: S-curves of 300 rows with 20 Gaussian, 20 Poisson and 20 Bernoulli columns, against each third alone and all as
-if Gaussian; the share of a further tenth of the cells that lie in their 90 % interval (ties broken at random).
+(500 x 50 and 500 x 150), a tenth of the cells held out; their log density given the others, with the Gaussian's
+integrated from half a category below to half a category above (of the first and the last from minus and to plus
+infinity).
+``mixed``: S-curves of 300 rows with 20 Gaussian, 20 Poisson and 20 Bernoulli columns, against each third alone and all
+as if Gaussian.
 Writes benchmarks/results/columns_*.json.
 """
 

@@ -1,5 +1,7 @@
 """Zeros beyond those of the counts: the odds given f, their prior, and a share that comes back."""
 
+# pyright: reportAttributeAccessIssue=false
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,7 +32,8 @@ def test_odds_follow_their_conditional_given_f(x64):
         y, f = Y[MASK[:, j], j][:, None], F[MASK[:, j], j][:, None]
         cells = np.where(y == 0, pi, 0) + (1 - pi) * stats.poisson(np.exp(f)).pmf(y)
         p = np.prod(cells, axis=0) * stats.beta(1.5, 2.5).pdf(pi)
-        cdf = lambda x, c=np.cumsum(p): np.interp(x, pi, c / c[-1])  # noqa: E731
+        cumulative = np.cumsum(p)
+        cdf = lambda x, c=cumulative: np.interp(x, pi, c / c[-1])  # noqa: E731
         assert stats.kstest(odds[:, j] / (1 + odds[:, j]), cdf).pvalue > 1e-4, j
 
 

@@ -52,6 +52,12 @@ _modules = {
 }
 install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
+from rflvm.fitted import prediction  # noqa: E402  (after the hook)
+
+# Rows under a fit are computed in blocks of one size, which for the small tables of the tests would be 512 rows, nearly
+# all of them padding. Blocks of 16 or 32 do the same, and tables of a few dozen rows have several.
+prediction.BLOCK_CELLS = 256
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _drop_programs():

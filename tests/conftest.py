@@ -14,6 +14,10 @@ from jaxtyping import install_import_hook
 # forever; the sampler itself never makes two at once. NPROC is the size of that pool.
 os.environ.setdefault("NPROC", "32")
 
+# OpenMP's threads spin while they wait for each other, and beside other processes t-SNE then takes fifty times the
+# processor time that it takes with one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The suite spends most of its time compiling; simple machine code that is not optimised is ready in half the time.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 

@@ -14,6 +14,10 @@ from jaxtyping import install_import_hook
 # forever; the sampler itself never makes two at once. NPROC is the size of that pool.
 os.environ.setdefault("NPROC", "32")
 
+# OpenMP's threads spin while they wait for each other, and beside other processes t-SNE then takes fifty times the
+# processor time that it takes with one.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # The suite spends most of its time compiling; simple machine code that is not optimised is ready in half the time.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
@@ -51,6 +55,12 @@ _modules = {
     if path.stem != "__init__"
 }
 install_import_hook(sorted(_modules - DOORS), "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+
+from rflvm.fitted import prediction  # noqa: E402  (after the hook)
+
+# Rows under a fit are computed in blocks of one size, which for the small tables of the tests would be 512 rows, nearly
+# all of them padding. Blocks of 16 or 32 do the same, and tables of a few dozen rows have several.
+prediction.BLOCK_CELLS = 256
 
 
 @pytest.fixture(scope="module", autouse=True)

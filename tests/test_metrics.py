@@ -6,7 +6,7 @@ from scipy.special import logsumexp
 from scipy.stats import poisson
 
 from rflvm import likelihoods
-from rflvm.metrics import kernel_mse, knn_accuracy, log_predictive_density, mse
+from rflvm.metrics import bits_per_spike, kernel_mse, knn_accuracy, log_predictive_density, mse
 from rflvm.model.draws import Draws
 from rflvm.model.joint import Model
 from rflvm.numerics.affine import r2_affine
@@ -138,3 +138,29 @@ def test_cells_of_a_multinomial_row_have_no_density_of_their_own(held_out):
     Y, gaps, _ = held_out
     with pytest.raises(ValueError, match="known together"):
         log_predictive_density(some_draws(likelihoods.Multinomial()), Y, gaps)
+
+
+def test_bits_per_spike_of_draws_is_their_gain_over_mean_rates(held_out):
+    Y, gaps, draws = held_out
+    mean = np.nanmean(np.where(gaps, np.nan, Y), axis=0)
+    null = poisson.logpmf(Y, mean[None])[gaps].sum()
+    total = log_predictive_density(draws, Y, gaps) * gaps.sum()
+    expected = (total - null) / (np.log(2) * Y[gaps].sum())
+    assert bits_per_spike(draws, Y, gaps) == pytest.approx(expected)
+
+
+def test_mean_rates_have_no_bits_and_true_rates_have_some(held_out):
+    Y, gaps, _ = held_out
+    mean = np.broadcast_to(np.nanmean(np.where(gaps, np.nan, Y), axis=0), Y.shape)
+    assert bits_per_spike(mean, Y, gaps) == 0
+    assert bits_per_spike(np.maximum(Y, 0.1), Y, gaps) > 0
+
+
+def test_bits_per_spike_need_spikes(held_out):
+    Y, gaps, draws = held_out
+    with pytest.raises(ValueError, match="no spike in its other cells"):
+        bits_per_spike(draws, np.where(gaps, Y, 0), gaps)
+    with pytest.raises(ValueError, match="no spike in the held-out cells"):
+        bits_per_spike(draws, np.where(gaps, 0, Y + 1), gaps)
+    with pytest.raises(ValueError, match="none of them negative"):
+        bits_per_spike(-np.ones(Y.shape), Y, gaps)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+from scipy import stats
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -16,7 +17,9 @@ from .numerics.affine import r2_affine
 from .numerics.precision import precision
 from .numerics.units import log_scales
 
-__all__ = ["Accuracy", "kernel_mse", "knn_accuracy", "log_predictive_density", "mse", "r2_affine"]
+__all__ = [
+    "Accuracy", "bits_per_spike", "kernel_mse", "knn_accuracy", "log_predictive_density", "mse", "r2_affine",
+]  # fmt: skip
 
 
 class Accuracy(NamedTuple):
@@ -139,15 +142,7 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
     >>> log_predictive_density(draws, Y, held_out) < 0
     True
     """
-    values = tables.read(Y).values
-    if held_out.dtype != bool or held_out.shape != values.shape or not held_out.any():
-        raise ValueError(
-            f"held_out must be a boolean array of shape {values.shape}, True in at least one cell; got "
-            f"{held_out.dtype} of shape {held_out.shape}"
-        )
-    if np.isnan(values[held_out]).any():
-        n, j = np.argwhere(held_out & np.isnan(values))[0]
-        raise ValueError(f"Y[{n}, {j}] is held out, but its value is missing: give the table with all held-out cells")
+    values = _with_held_out(Y, held_out)
     likelihood = draws.model.likelihood
     if likelihood.row_totals:
         raise ValueError(
@@ -159,3 +154,70 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
         for densities in cell_densities(draws, data):
             total, count = np.logaddexp(total, densities[held_out]), count + 1
     return float(np.mean(total - log_scales(held_out, draws.units)[held_out]) - np.log(count))
+
+
+def bits_per_spike(prediction: Draws | np.ndarray, Y: Any, held_out: np.ndarray, *, offset: Any = None) -> float:
+    """What a prediction of held-out spike counts gains over the mean rates of the neurons, in bits per spike.
+
+    The gain in log density over a Poisson with the mean of the column's other cells, over log 2 and the number of
+    held-out spikes: co-smoothing as in the Neural Latents Benchmark. 0 is as good as the mean rates.
+
+    Parameters
+    ----------
+    prediction : Draws or array (N, J)
+        Draws from a table in which the held-out cells were missing, whose densities are averaged as in
+        ``log_predictive_density``; or expected counts of another method, taken for the means of Poisson counts.
+    Y : table (N, J)
+        Counts, with the held-out cells filled in.
+    held_out : array (N, J) of bool
+        Which cells were held out. Every column of them needs other cells, with a spike among them.
+    offset : array-like (N,) or None
+        As given to the fit; for draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rflvm.metrics import bits_per_spike
+    >>> Y = np.array([[0.0], [4.0], [0.0], [4.0]])
+    >>> held_out = np.array([[False], [False], [True], [True]])
+    >>> round(bits_per_spike(np.array([[0.0], [0.0], [0.1], [4.0]]), Y, held_out), 2)
+    0.97
+    """
+    values = _with_held_out(Y, held_out)
+    shown = np.where(held_out, np.nan, values)
+    columns = held_out.any(axis=0)
+    silent = np.flatnonzero(columns & ~(np.nansum(shown, axis=0) > 0))
+    if silent.size:
+        raise ValueError(
+            f"column {silent[0]} of Y has held-out cells and no spike in its other cells ({silent.size} such): there "
+            "is no mean rate to compare with; leave it out"
+        )
+    spikes = values[held_out].sum()
+    if not spikes > 0:
+        raise ValueError("there is no spike in the held-out cells: bits per spike need at least one")
+    means = np.broadcast_to(np.nanmean(np.where(columns[None], shown, 1), axis=0), values.shape)
+    null = stats.poisson.logpmf(values[held_out], means[held_out]).sum()
+    if isinstance(prediction, Draws):
+        total = log_predictive_density(prediction, values, held_out, offset=offset) * held_out.sum()
+    else:
+        if prediction.shape != values.shape or not (prediction[held_out] >= 0).all():
+            raise ValueError(
+                f"prediction must be expected counts of shape {values.shape}, none of them negative; got shape "
+                f"{prediction.shape}"
+            )
+        total = stats.poisson.logpmf(values[held_out], prediction[held_out]).sum()
+    return float((total - null) / (np.log(2) * spikes))
+
+
+def _with_held_out(Y: Any, held_out: np.ndarray) -> Float[np.ndarray, "N J"]:
+    """The cells of a table in which those that were held out are known."""
+    values = tables.read(Y).values
+    if held_out.dtype != bool or held_out.shape != values.shape or not held_out.any():
+        raise ValueError(
+            f"held_out must be a boolean array of shape {values.shape}, True in at least one cell; got "
+            f"{held_out.dtype} of shape {held_out.shape}"
+        )
+    if np.isnan(values[held_out]).any():
+        n, j = np.argwhere(held_out & np.isnan(values))[0]
+        raise ValueError(f"Y[{n}, {j}] is held out, but its value is missing: give the table with all held-out cells")
+    return values

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import numpy as np
@@ -39,6 +40,16 @@ def check(table, columns=("a", "b", "c"), labels=None):
     np.testing.assert_array_equal(back.values, Y)
     assert back.columns == columns
     assert (None if back.index is None else list(back.index)) == labels
+
+
+def test_columns_of_new_rows_may_be_constant_or_missing():
+    about = SimpleNamespace(offset=np.zeros(9), exposure=None)
+    model = SimpleNamespace(n_features_in_=3, fitted_=SimpleNamespace(about=about))
+    Path("t.csv").write_text("1,0,\n1,2,\n")
+    np.testing.assert_array_equal(reading.read_rows("t.csv", Wanted(), model).values, [[1, 0, np.nan], [1, 2, np.nan]])
+    model.n_features_in_ = 2
+    with pytest.raises(FileError, match="has 3 columns of numbers, the model was fitted to 2"):
+        reading.read_rows("t.csv", Wanted(), model)
 
 
 @pytest.mark.parametrize("mark", ["", "NA", "n/a", "NaN", "NULL", "None", "#N/A", " "])

@@ -33,6 +33,8 @@ def adopted(fitted: Fitted) -> RFLVM:
 def test_positions_and_new_rows_in_blocks_are_those_of_one_block(monkeypatch):
     fitted = small_models.poisson().fitted_
     made = lambda: (rows.expected(fitted, X), rows.expected_by_member(fitted, X), *rows.generate(fitted, 40, 3))  # noqa: E731
+    monkeypatch.setattr(prediction, "BLOCK_CELLS", 65_536)
+    assert prediction.block_size(small_models.J) > len(X)
     whole = made()
     monkeypatch.setattr(prediction, "BLOCK_CELLS", 1)
     assert prediction.block_size(small_models.J) == 16

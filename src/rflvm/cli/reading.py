@@ -58,9 +58,12 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
 
 
 def read_rows(path: str | Path, wanted: Wanted, model: Any, *, show_notes: bool = True) -> FileTable:
-    """Read rows with the columns of a fitted model, in its order, and print what was assumed of the file."""
+    """Read rows with the columns of a fitted model, in its order, and print what was assumed of the file.
+
+    A column may be constant among a few new rows, and is one of the model's all the same.
+    """
     names = getattr(model, "feature_names_in_", None)
-    table = read(path, wanted._replace(known=None if names is None else tuple(names)))
+    table = read(path, wanted._replace(known=None if names is None else tuple(names), whole=True))
     if table.values.shape[1] != model.n_features_in_:
         raise FileError(
             f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "

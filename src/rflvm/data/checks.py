@@ -11,10 +11,12 @@ import numpy as np
 
 from ..likelihoods import Likelihood
 from ..likelihoods.base import first_bad_cell
+from ..model.dynamics import Chronology
 from ..model.joint import Data, Prior
 from ..numerics.errors import InputError, InputTypeError
 from ..numerics.units import Units, standardised
 from . import tables
+from .times import Timeline
 
 # An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
@@ -47,6 +49,8 @@ class Table(NamedTuple):
         Trials of each cell.
     units : Units or None
         Location and scale of each column of the table that was fitted; None for a family without.
+    timeline : Timeline or None
+        Times and sessions of the rows, for a prior over time.
     """
 
     Y: np.ndarray
@@ -54,6 +58,7 @@ class Table(NamedTuple):
     offset: np.ndarray
     trials: np.ndarray | None
     units: Units | None = None
+    timeline: Timeline | None = None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -146,8 +151,13 @@ def check_dimensions(n_components: Any, n_features: Any) -> tuple[int, int]:
     return D, M // 2
 
 
-def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
-    """Check a table for a family: shapes, finiteness, support, rows and columns with nothing in them."""
+def check_table(
+    values: np.ndarray, likelihood: Likelihood, mask: Any, offset: Any, D: int, timeline: Timeline | None = None
+) -> Table:
+    """Check a table for a family: shapes, finiteness, support, rows and columns with nothing in them.
+
+    With a timeline a row may have no observed cell: its neighbours in time say where it is.
+    """
     N = values.shape[0]
     if N < D:
         raise InputError(
@@ -171,7 +181,7 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
     _check_finite(values, observed)
     for axis, name in ((1, "row"), (0, "column")):
         empty = np.flatnonzero(~observed.any(axis=axis))
-        if empty.size:
+        if empty.size and (name == "column" or timeline is None):
             raise InputError(
                 "{where:{kind} {index} of Y} has no observed cell ({such} such): nothing can be learned about it; "
                 "{drop_it:drop it}",
@@ -183,7 +193,7 @@ def check_table(values: np.ndarray, likelihood: Likelihood, mask: Any, offset: A
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
     offset = check_offset(offset, N, log_link=likelihood.log_link)
-    return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset))
+    return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset), timeline)
 
 
 def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
@@ -200,10 +210,13 @@ def table_and_family(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: 
     return check_table(values, family, mask, offset, D), family
 
 
-def encode_table(values: np.ndarray, likelihood: Likelihood, offset: np.ndarray, units: Units | None) -> Table:
+def encode_table(
+    values: np.ndarray, likelihood: Likelihood, offset: np.ndarray, units: Units | None,
+    timeline: Timeline | None = None,
+) -> Table:  # fmt: skip
     """A table and an offset that were checked before, in the units of the table that was fitted."""
     cells, counted, trials = likelihood.encode(values, ~np.isnan(values))
-    return Table(cells, counted, offset, trials, units)
+    return Table(cells, counted, offset, trials, units, timeline)
 
 
 def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
@@ -359,4 +372,11 @@ def to_device(table: Table, dtype: str) -> Data:
         mask=None if table.observed.all() else jnp.asarray(table.observed),
         offset=jnp.asarray(offset, dtype),
         trials=None if table.trials is None else jnp.asarray(table.trials, dtype),
+        chronology=None if table.timeline is None else _on_device(table.timeline, dtype),
     )
+
+
+def _on_device(timeline: Timeline, dtype: str) -> Chronology:
+    """Gaps are differences in double precision: times may be seconds since 1970."""
+    gap, typical = jnp.asarray(timeline.gap, dtype), jnp.asarray(timeline.typical, dtype)
+    return Chronology(gap, jnp.asarray(timeline.first), typical)

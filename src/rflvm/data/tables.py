@@ -30,12 +30,15 @@ class Reading(NamedTuple):
         Labels of the rows as the input holds them, or None.
     kind : {"array", "frame", "sparse", "anndata", "timeseries"}
         What the input was.
+    support : Any
+        The time support of a TsdFrame, with the starts of its epochs; None of other tables.
     """
 
     values: np.ndarray
     columns: tuple[str, ...] | None
     index: Any
     kind: str
+    support: Any = None
 
 
 def read(Y: Any, layer: str | None = None) -> Reading:
@@ -88,7 +91,7 @@ def read(Y: Any, layer: str | None = None) -> Reading:
                 what=what,
                 shape=values.shape,
             )
-    return Reading(values, columns, index, kind)
+    return Reading(values, columns, index, kind, Y.time_support if kind == "timeseries" else None)
 
 
 def place(Y: Any, X: np.ndarray, names: Sequence[str], key: str) -> Any:

@@ -23,6 +23,7 @@ from ..likelihoods import Likelihood
 from ..likelihoods.base import sum_observed
 from ..numerics import scalars
 from . import spectral
+from .dynamics import Chronology, Matern
 from .features import features, linear_predictor
 
 
@@ -82,6 +83,7 @@ class Model:
     D: int
     H: int
     prior: Prior = Prior()
+    dynamics: Matern | None = None  # the prior of X over time; None: rows are independent
 
 
 class Data(NamedTuple):
@@ -91,6 +93,7 @@ class Data(NamedTuple):
     mask: Bool[Array, "N J"] | None  # True where a cell counts; None when all do
     offset: Float[Array, " N"]  # added to every linear predictor of a row
     trials: Float[Array, "N J"] | None  # of families that have them
+    chronology: Chronology | None = None  # when the rows were, for a prior over time
 
 
 class State(NamedTuple):

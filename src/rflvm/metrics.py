@@ -185,7 +185,7 @@ def bits_per_spike(prediction: Draws | np.ndarray, Y: Any, held_out: np.ndarray,
     """
     values = _with_held_out(Y, held_out)
     shown = np.where(held_out, np.nan, values)
-    columns = held_out.any(axis=0)
+    columns = np.asarray(held_out.any(axis=0))
     silent = np.flatnonzero(columns & ~(np.nansum(shown, axis=0) > 0))
     if silent.size:
         raise ValueError(

@@ -1,5 +1,6 @@
 """The log joint density against slow loops, the evidence against a dense multivariate t, and prior draws."""
 
+import dataclasses
 from typing import Any
 
 import jax
@@ -11,7 +12,8 @@ from scipy import integrate
 from scipy.special import expit
 
 from rflvm import likelihoods
-from rflvm.model import conjugate, joint
+from rflvm.model import conjugate, dynamics, joint
+from rflvm.model.dynamics import Matern
 from rflvm.model.features import features
 from rflvm.model.joint import Data, Model, Prior, State
 
@@ -78,8 +80,8 @@ def log_cell(name, y, f, theta, j, trials):
 
 def slow_log_joint(name, state, data):
     """The sum of all log densities of Eq. 5, one by one."""
-    X, W, z, mu, Sigma, alpha, beta, theta = numpy(state)
-    Y, mask, offset, trials = numpy(data)
+    X, W, z, mu, Sigma, alpha, beta, theta, _ = numpy(state)
+    Y, mask, offset, trials, _ = numpy(data)
     total = stats.gamma(1.7, scale=1 / 0.6).logpdf(alpha)
     total += {
         "gaussian": lambda: stats.invgamma(1.5, scale=0.7).logpdf(theta["sigma2"]).sum(),
@@ -186,12 +188,13 @@ def test_evidence_gradient_with_a_mask_is_finite(x64):
 def test_prior_draws_have_the_announced_shapes_and_precision():
     full = Model(likelihoods.NegativeBinomial(), D, H)
     state = jax.eval_shape(lambda key: joint.sample_prior(key, full, N, J), jax.random.key(0))
-    assert {name: value.shape for name, value in state._asdict().items() if name != "theta"} == {
+    assert {name: value.shape for name, value in state._asdict().items() if hasattr(value, "shape")} == {
         "X": (N, D), "W": (H, D), "z": (H,), "mu": (H, D), "Sigma": (H, D, D), "alpha": (), "beta": (2 * H + 1, J),
     }  # fmt: skip
     assert {name: value.shape for name, value in state.theta.items()} == {"r": (J,), "h": ()}
     assert all(leaf.dtype == jnp.float32 for leaf in jax.tree.leaves(state._replace(z=state.alpha)))
     assert state.z.dtype == jnp.int32
+    assert state.lengthscale is None
 
 
 @pytest.fixture(scope="module")
@@ -253,3 +256,53 @@ def test_sampled_multinomial_rows_have_the_totals_of_the_design_after_the_missin
     np.testing.assert_array_equal(data.trials[4, 1], TRIALS[4, 1])
     np.testing.assert_array_equal(data.trials[[1, 3], 0], TRIALS[[1, 3], 0])
     np.testing.assert_array_equal(data.trials[[1, 3], 1], TRIALS[[1, 3], 0] - data.Y[[1, 3], 0])
+
+
+# A prior over time
+
+
+GAPS, FIRST = np.array([0.0, 1.0, 2.5, 0.0, 0.5]), np.array([True, False, False, True, False])
+
+
+def sessions():
+    return dynamics.Chronology(jnp.asarray(GAPS), jnp.asarray(FIRST), jnp.asarray(1.0))
+
+
+def dense_covariance(lengthscale):
+    """The covariance matrix of one dimension over the rows of ``sessions``."""
+    time, session = np.cumsum(GAPS), np.cumsum(FIRST)
+    r = np.sqrt(3) * np.abs(time[:, None] - time) / lengthscale
+    return np.where(session[:, None] == session, (1 + r) * np.exp(-r), 0)
+
+
+@pytest.mark.parametrize("lengthscale", [[0.7, 4.0], [2.0]])
+def test_the_joint_density_with_a_prior_over_time(x64, lengthscale):
+    """Against the density without time: the dense process in place of N(0, I), and log-normal lengthscales."""
+    model, state, data = problem("poisson")
+    process = Matern(per_dimension=len(lengthscale) > 1)
+    timed = dataclasses.replace(model, dynamics=process)
+    plain = log_joint(state, data, model)
+    found = log_joint(state._replace(lengthscale=jnp.asarray(lengthscale)), data._replace(chronology=sessions()), timed)
+    X, each = np.asarray(state.X), np.resize(lengthscale, D)
+    on_paths = sum(stats.multivariate_normal.logpdf(X[:, d], cov=dense_covariance(each[d])) for d in range(D))
+    prior = stats.lognorm(dynamics.LOG_DEVIATION, scale=dynamics.TYPICAL_GAPS).logpdf(lengthscale).sum()
+    expected = plain - stats.norm.logpdf(X).sum() + on_paths + prior
+    assert float(found) == pytest.approx(float(expected))
+
+
+def test_paths_from_the_prior_have_the_covariances_of_the_process(x64):
+    """Three covariances of 4000 draws, each within 4.5 standard errors (at most 0.1)."""
+    model = Model(FAMILIES["poisson"], D, H, PRIOR, Matern(lengthscale=(0.7, 4.0)))
+    draw = jax.vmap(lambda key: joint.sample_prior(key, model, N, J, jnp.dtype("float64"), sessions()))
+    drawn = numpy(jax.jit(draw)(jax.random.split(jax.random.key(6), 4_000)))
+    np.testing.assert_array_equal(drawn.lengthscale, np.tile([0.7, 4.0], (4_000, 1)))
+    for d, lengthscale in enumerate([0.7, 4.0]):
+        np.testing.assert_allclose(np.cov(drawn.X[:, :, d].T), dense_covariance(lengthscale), atol=0.1)
+
+
+def test_learned_lengthscales_are_log_normal_around_ten_gaps(x64):
+    """Two Kolmogorov-Smirnov tests at 1e-5 each."""
+    draw = jax.vmap(lambda key: Matern().sample(key, sessions(), D))
+    drawn = np.asarray(draw(jax.random.split(jax.random.key(7), 2_000)))
+    law = stats.lognorm(dynamics.LOG_DEVIATION, scale=dynamics.TYPICAL_GAPS)
+    assert all(stats.kstest(drawn[:, d], law.cdf).pvalue > 1e-5 for d in range(D))

@@ -29,6 +29,7 @@ DIMENSIONS = {
     "z": ("frequency",),
     "mu": ("component", "latent"),
     "Sigma": ("component", "latent", "latent_"),
+    "lengthscale": ("latent",),
 }
 CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned to fit
 
@@ -60,8 +61,10 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     kept = {"draw": thinned * draws.beta_thin}
 
     shown = draws.in_units()
-    others = [name for name in draws.arrays if name not in ("beta", "log_joint")]
-    posterior = {name: (("chain", "draw", *dimensions.get(name, ())), shown[name]) for name in others}
+    others = {name: part for name, part in shown.arrays.items() if name not in ("beta", "log_joint")}
+    if "lengthscale" in others:  # one may serve all dimensions
+        others["lengthscale"] = np.broadcast_to(others["lengthscale"], others["X"].shape[:2] + others["X"].shape[3:])
+    posterior = {name: (("chain", "draw", *dimensions.get(name, ())), part) for name, part in others.items()}
     beta = {"beta": (("chain", "draw", "feature", "predictor"), shown["beta"])}
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")

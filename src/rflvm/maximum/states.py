@@ -54,7 +54,7 @@ _sample_prior = compiled(sample_prior, static_argnames=("model", "N", "J", "dtyp
 def from_prior(key: Array, X: Float[np.ndarray, "N D"], data: Data, model: Model) -> State:
     """A state as the paper starts it: X given, beta at its mode given X, everything else from the prior."""
     dtype = data.Y.dtype
-    state = _sample_prior(key, model, *data.Y.shape, dtype)
+    state = _sample_prior(key, model, *data.Y.shape, dtype, data.chronology)
     beta = jnp.zeros_like(state.beta).at[-1].set(jnp.asarray(starts.intercepts(data, model), dtype))
     theta = {name: jnp.asarray(value, dtype) for name, value in starts.theta(data, model).items()}
     state = state._replace(X=jnp.asarray(X, dtype), beta=beta, theta=theta)

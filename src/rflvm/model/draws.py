@@ -43,9 +43,9 @@ class Draws:
     Attributes
     ----------
     arrays : dict
-        "X", "W", "z", "mu", "Sigma", "alpha", "log_joint" and the family's own parameters, one
-        entry per kept draw; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th draw. On the standard scale
-        if the table has units.
+        "X", "W", "z", "mu", "Sigma", "alpha", "log_joint" and the family's own parameters, one entry per kept draw, and
+        "lengthscale" where X has a prior over time; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th
+        draw. On the standard scale if the table has units.
     beta_thin : int
         Every how many kept draws beta is kept: beta is by far the largest unknown.
     tuning : list
@@ -118,7 +118,7 @@ class Draws:
 def small_parts(state: State) -> dict[str, Any]:
     """What is kept of every draw: all unknowns but beta."""
     parts = state._asdict() | state.theta
-    return {name: parts[name] for name in parts if name not in ("beta", "theta")}
+    return {name: part for name, part in parts.items() if name not in ("beta", "theta") and part is not None}
 
 
 class Recorder:

@@ -88,19 +88,26 @@ class Matern:
         return not self.per_dimension if self.learned else not isinstance(each, tuple) or len(set(each)) == 1
 
     def start(self, chronology: Chronology, D: int) -> Float[Array, " L"]:
-        """Logarithms of lengthscales to begin with: D of them, or one for all (L = 1)."""
+        """Lengthscales to begin with: D of them, or one for all (L = 1)."""
         each = self.lengthscale
         if self.learned:
             n = D if self.per_dimension else 1
-            return jnp.log(TYPICAL_GAPS * chronology.typical) * jnp.ones(n, chronology.gap.dtype)
-        return jnp.log(jnp.asarray(each if isinstance(each, tuple) else (each,), chronology.gap.dtype))
+            return TYPICAL_GAPS * chronology.typical * jnp.ones(n, chronology.gap.dtype)
+        return jnp.asarray(each if isinstance(each, tuple) else (each,), chronology.gap.dtype)
 
-    def log_prior(self, log_lengthscale: Float[Array, " L"], chronology: Chronology) -> Float[Array, ""]:
-        """log p(log lengthscale), 0 for one that is given."""
+    def log_prior(self, lengthscale: Float[Array, " L"], chronology: Chronology) -> Float[Array, ""]:
+        """log p(lengthscale), 0 for one that is given."""
         if not self.learned:
-            return jnp.zeros((), log_lengthscale.dtype)
-        away = (log_lengthscale - jnp.log(TYPICAL_GAPS * chronology.typical)) / LOG_DEVIATION
-        return jnp.sum(-0.5 * away**2 - math.log(LOG_DEVIATION * math.sqrt(2 * math.pi)))
+            return jnp.zeros((), lengthscale.dtype)
+        away = jnp.log(lengthscale / (TYPICAL_GAPS * chronology.typical)) / LOG_DEVIATION
+        return jnp.sum(-0.5 * away**2 - jnp.log(lengthscale) - math.log(LOG_DEVIATION * math.sqrt(2 * math.pi)))
+
+    def sample(self, key: Array, chronology: Chronology, D: int) -> Float[Array, " L"]:
+        """Lengthscales from their prior, or as they are given."""
+        middle = self.start(chronology, D)
+        if not self.learned:
+            return middle
+        return middle * jnp.exp(LOG_DEVIATION * jax.random.normal(key, middle.shape, middle.dtype))
 
 
 Name = Literal["matern32", "ou"]

@@ -1,7 +1,7 @@
 """The generative model (paper, Eq. 5), its log joint density and draws from its prior.
 
     y_nj ~ L(g(f_nj), theta_j)            f_nj = phi(x_n)'beta_j + b_j + offset_n
-    beta_j ~ N(0, B0)                     x_n ~ N(0, I_D)
+    beta_j ~ N(0, B0)                     x_n ~ N(0, I_D), or processes over time (``dynamics.py``)
     w_h ~ N(mu_{z_h}, Sigma_{z_h})        (mu_k, Sigma_k) ~ NIW(mu_0, lambda_0, Psi_0, nu_0)
     z ~ CRP(alpha)                        alpha ~ Gamma(a, rate b)
 
@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from ..likelihoods import Likelihood
 from ..likelihoods.base import sum_observed
 from ..numerics import scalars
-from . import spectral
+from . import dynamics, spectral
 from .dynamics import Chronology, Matern
 from .features import features, linear_predictor
 
@@ -107,6 +107,7 @@ class State(NamedTuple):
     alpha: Float[Array, ""]  # concentration of the Dirichlet process
     beta: Float[Array, "M J"]  # coefficients of cosines and sines; the last row has the intercepts
     theta: dict[str, Array]  # the family's own parameters, one per column (J,) or one for all ()
+    lengthscale: Float[Array, " L"] | None = None  # of the processes over time, D of them or one for all
 
 
 def is_marginal(model: Model) -> bool:
@@ -143,24 +144,48 @@ def log_prior_spectral(state: State, model: Model) -> Float[Array, ""]:
     return W.sum() + components.sum() + spectral.log_crp(state.z, state.alpha) + log_alpha
 
 
-def log_prior_latents(X: Float[Array, "N D"]) -> Float[Array, ""]:
-    """log p(X)."""
-    return -0.5 * jnp.sum(X**2) - X.size / 2 * math.log(2 * math.pi)
+def log_prior_latents(
+    X: Float[Array, "N D"],
+    lengthscale: Float[Array, " L"] | None = None,
+    chronology: Chronology | None = None,
+    prior: Matern | None = None,
+) -> Float[Array, ""]:
+    """log p(X): rows N(0, I) by themselves, or with a prior over time and its lengthscales a process on each axis."""
+    if prior is None:
+        return -0.5 * jnp.sum(X**2) - X.size / 2 * math.log(2 * math.pi)
+    assert lengthscale is not None
+    assert chronology is not None
+    return dynamics.log_density(X, dynamics.innovations(prior, per_axis(lengthscale, X.shape[1]), chronology))
+
+
+def per_axis(lengthscale: Float[Array, " L"], D: int) -> Float[Array, " D"]:
+    """The lengthscale of each latent dimension."""
+    return jnp.broadcast_to(lengthscale, (D,))
 
 
 def log_joint(state: State, data: Data, model: Model) -> Float[Array, ""]:
-    """log p(Y, X, W, mu, Sigma, z, alpha, beta, theta)."""
-    return (
+    """log p(Y, X, W, mu, Sigma, z, alpha, beta, theta), with a prior over time and its lengthscale."""
+    total = (
         log_likelihood(state, data, model)
         + log_prior_beta(state.beta, state.theta, model).sum()
         + model.likelihood.log_prior_theta(state.theta)
-        + log_prior_latents(state.X)
+        + log_prior_latents(state.X, state.lengthscale, data.chronology, model.dynamics)
         + log_prior_spectral(state, model)
     )
+    if model.dynamics is None:
+        return total
+    assert state.lengthscale is not None
+    assert data.chronology is not None
+    return total + model.dynamics.log_prior(state.lengthscale, data.chronology)
 
 
-def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) -> State:
-    """Draw every unknown from the prior; J counts linear predictors (categories less one for multinomial)."""
+def sample_prior(
+    key: Array, model: Model, N: int, J: int, dtype=jnp.float32, chronology: Chronology | None = None
+) -> State:
+    """Draw every unknown from the prior; J counts linear predictors (categories less one for multinomial).
+
+    With a prior over time the rows are at the times of ``chronology``.
+    """
     D, H, prior = model.D, model.H, model.prior
     keys = jax.random.split(key, 7)
     niw = prior.niw(D, dtype)
@@ -173,14 +198,28 @@ def sample_prior(key: Array, model: Model, N: int, J: int, dtype=jnp.float32) ->
     M = 2 * H + 1
     variance = jnp.atleast_2d(model.likelihood.coefficient_scale(theta)) / prior.precision(M, dtype)[:, None]
     beta = jnp.sqrt(variance) * jax.random.normal(keys[5], (M, J), dtype)
-    X = jax.random.normal(keys[6], (N, D), dtype)
-    return State(X, W, z, mu, Sigma, alpha, beta, theta)
+    X, lengthscale = _sample_latents(keys[6], model, N, dtype, chronology)
+    return State(X, W, z, mu, Sigma, alpha, beta, theta, lengthscale)
+
+
+def _sample_latents(
+    key: Array, model: Model, N: int, dtype, chronology: Chronology | None
+) -> tuple[Float[Array, "N D"], Float[Array, " L"] | None]:
+    D = model.D
+    if model.dynamics is None:
+        return jax.random.normal(key, (N, D), dtype), None
+    assert chronology is not None
+    key_lengthscale, key_U = jax.random.split(key)
+    lengthscale = model.dynamics.sample(key_lengthscale, chronology, D)
+    recursion = dynamics.innovations(model.dynamics, per_axis(lengthscale, D), chronology)
+    return dynamics.colour(jax.random.normal(key_U, (N, D), dtype), recursion), lengthscale
 
 
 def state_shapes(data: Data, model: Model) -> State:
     """Shapes and dtypes of the unknowns for a table, without computing anything."""
     N, J = data.Y.shape
-    return jax.eval_shape(lambda key: sample_prior(key, model, N, J, data.Y.dtype), jax.random.key(0))
+    draw = lambda key: sample_prior(key, model, N, J, data.Y.dtype, data.chronology)  # noqa: E731
+    return jax.eval_shape(draw, jax.random.key(0))
 
 
 def sample_data(key: Array, state: State, design: Data, model: Model) -> Data:

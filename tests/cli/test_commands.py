@@ -30,6 +30,7 @@ import rflvm
 from rflvm import RFLVM
 from rflvm.cli import fit, main
 from rflvm.datasets import make_s_curve
+from rflvm.files import lock
 
 from .conftest import SHORT, write_table
 
@@ -144,6 +145,17 @@ def test_an_existing_run_is_not_overwritten(here):
         "to replace it\n"
     )
     assert before == {name: (Path("run") / name).stat().st_mtime_ns for name in files("run")}
+
+
+@pytest.mark.parametrize("held", ["run", "run/checkpoint"])
+def test_a_folder_in_which_another_process_works_is_left_alone(here, held):
+    content = lambda: {path: path.read_bytes() for path in Path("run").rglob("*") if path.is_file()}  # noqa: E731
+    before = content()
+    with lock.held(held):
+        result = invoke(*FIT, "--force", code=1)
+    assert f"rflvm: error: {held} is in use by process" in result.stderr
+    assert "wait until it has ended, or give another --out" in result.stderr
+    assert content() == before
 
 
 def test_force_replaces_a_run_but_not_for_a_table_that_cannot_be_fitted(here):

@@ -235,6 +235,15 @@ def test_a_damaged_segment_is_named_and_can_be_deleted(folder, whole, damage):
     assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=folder, **RUN), whole)
 
 
+def test_a_second_run_in_the_folder_is_refused_while_the_first_is_at_work(tmp_path, whole):
+    def try_too(progress):
+        with pytest.raises(FileError, match=rf"{tmp_path} is in use by process {os.getpid()} .*: wait until"):
+            rflvm.sample(Y, "poisson", checkpoint=tmp_path, **RUN)
+
+    assert_same_draws(rflvm.sample(Y, "poisson", checkpoint=tmp_path, progress=try_too, **RUN), whole)
+    assert ".lock" not in files(tmp_path)
+
+
 def test_a_missing_segment_is_noticed(folder, whole):
     (folder / "segment-000002.npz").unlink()
     with pytest.raises(FileError, match=r"segment-000003\.npz goes on from sweep 7, what is before it ends at 6"):

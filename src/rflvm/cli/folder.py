@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from types import TracebackType
 
+from ..files import lock
 from ..files.npz import TEMPORARY, FileError
 
 CHECKPOINT = "checkpoint"
@@ -16,6 +17,8 @@ CHECKPOINT = "checkpoint"
 
 class Folder:
     """Used as a context: files are made in ``new`` and moved to their place by ``publish``, or removed with it.
+
+    Meanwhile no other process may use the folder.
 
     Parameters
     ----------
@@ -34,6 +37,7 @@ class Folder:
         self.checkpoint = self.path / CHECKPOINT
         self.new = self.path / f".new.{secrets.token_hex(4)}{TEMPORARY}"
         self._made: list[Path] = []
+        self._lock = contextlib.ExitStack()
         self._check()
 
     def _check(self) -> None:
@@ -62,6 +66,7 @@ class Folder:
                     break
                 self._made.append(folder)
             self.path.mkdir(parents=True, exist_ok=True)
+            self._lock.enter_context(lock.held(self.path))
             for leftover in self.path.glob(f".new.*{TEMPORARY}"):
                 shutil.rmtree(leftover)
             self.new.mkdir()
@@ -88,14 +93,16 @@ class Folder:
         self._clean()
 
     def _remove(self) -> None:
-        for name in self._names:
-            (self.path / name).unlink(missing_ok=True)
-        for pattern in ("header.npz", "start.npz", "segment-*.npz"):
-            for file in self.checkpoint.glob(pattern):
-                file.unlink()
+        with lock.held(self.checkpoint):  # not only this program writes there
+            for name in self._names:
+                (self.path / name).unlink(missing_ok=True)
+            for pattern in ("header.npz", "start.npz", "segment-*.npz"):
+                for file in self.checkpoint.glob(pattern):
+                    file.unlink()
 
     def _clean(self) -> None:
         shutil.rmtree(self.new, ignore_errors=True)
+        self._lock.close()
         with contextlib.suppress(OSError):  # it is not empty, or not there
             self.checkpoint.rmdir()
         for folder in self._made:

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from .. import likelihoods
 from ..data import checks, footprint, memory
-from ..files import npz
+from ..files import lock, npz
 from ..maximum import starts
 from ..maximum.maximise import PROGRESS, find_maximum
 from ..maximum.states import draw_state, from_prior
@@ -106,7 +106,7 @@ def sample(
         up where it was killed or interrupted, and returns what it would have returned, bit for bit. All
         that decides the draws must be as it was, and a folder that holds another run is refused; only
         ``n_samples`` may be larger, with the thinning of beta as it was. A custom likelihood is
-        recognised by its values on the table. One process at a time may use a folder.
+        recognised by its values on the table. One process at a time may use a folder; another is refused.
     progress : bool or callable
         Show a progress bar, or be called with a ``Progress`` after every sweep.
     memory_budget : float
@@ -159,7 +159,7 @@ def sample(
     memory_maps.free_if_scarce()
     moves = Moves(latents, frequencies, coefficients)
     n_sweeps = lengths["n_burnin"] + lengths["n_samples"]
-    with precision(dtype), linalg.one_blas_thread():
+    with precision(dtype), linalg.one_blas_thread(), lock.held(checkpoint):
         data = checks.to_device(table, dtype)
         run = Run(seed, lengths["n_burnin"], lengths["thin"], moves, _digest(table))
         saved = None

@@ -179,21 +179,35 @@ def check_table(
             )
         observed &= given
     _check_finite(values, observed)
-    for axis, name in ((1, "row"), (0, "column")):
-        empty = np.flatnonzero(~observed.any(axis=axis))
-        if empty.size and (name == "column" or timeline is None):
-            raise InputError(
-                "{where:{kind} {index} of Y} has no observed cell ({such} such): nothing can be learned about it; "
-                "{drop_it:drop it}",
-                kind=name,
-                index=int(empty[0]),
-                such=empty.size,
-                **{name: int(empty[0])},
-            )
+    if timeline is None:
+        _check_not_empty(observed, 1, "row")
+    _check_not_empty(observed, 0, "column")
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
     offset = check_offset(offset, N, log_link=likelihood.log_link)
     return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset), timeline)
+
+
+def check_cells(values: np.ndarray, observed: np.ndarray, likelihood: Likelihood) -> None:
+    """Check some rows of a table for a family; what concerns whole columns is left to ``check_table``."""
+    if values.dtype.kind == "f":
+        _check_finite(values, observed)
+        _check_not_empty(observed, 1, "row")
+    likelihood.check(values if likelihood.counts else values.astype(float), observed)
+
+
+def _check_not_empty(observed: np.ndarray, axis: int, name: str) -> None:
+    """Raise when a row (axis 1) or a column (axis 0) has no observed cell."""
+    empty = np.flatnonzero(~observed.any(axis=axis))
+    if empty.size:
+        raise InputError(
+            "{where:{kind} {index} of Y} has no observed cell ({such} such): nothing can be learned about it; "
+            "{drop_it:drop it}",
+            kind=name,
+            index=int(empty[0]),
+            such=empty.size,
+            **{name: int(empty[0])},
+        )
 
 
 def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
@@ -278,9 +292,17 @@ def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
     Zero for a row without any cell. Half a count is added to each column of the fitted table, for new rows may have
     counts in columns that had none.
     """
-    observed = ~np.isnan(values)
-    column_means = np.nanmean(fitted, axis=0) + 0.5 / len(fitted)
-    total, usual = np.nansum(values, axis=1), observed @ column_means
+    return log_exposures(values, ~np.isnan(values), usual_counts(fitted))
+
+
+def usual_counts(fitted: np.ndarray) -> np.ndarray:
+    """Means of the columns of the fitted table, with half a count added to each column."""
+    return np.nanmean(fitted, axis=0) + 0.5 / len(fitted)
+
+
+def log_exposures(values: np.ndarray, observed: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Log of each row's total relative to the sum of the ``usual_counts`` of its observed columns."""
+    total, expected = np.sum(values, axis=1, where=observed, dtype=float), observed @ usual
     empty = np.flatnonzero(observed.any(axis=1) & (total == 0))
     if empty.size:
         raise InputError(
@@ -289,7 +311,7 @@ def log_totals(values: np.ndarray, fitted: np.ndarray) -> np.ndarray:
             row=int(empty[0]),
             such=empty.size,
         )
-    return np.log(np.where(total > 0, total, 1) / np.where(total > 0, usual, 1))
+    return np.log(np.where(total > 0, total, 1) / np.where(total > 0, expected, 1))
 
 
 def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any, units: Units | None) -> Table:

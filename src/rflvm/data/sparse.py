@@ -33,10 +33,15 @@ def to_dense(name: str, matrix: Any) -> Any:
     shape = getattr(matrix, "shape", ())
     memory.check(name, 8 * math.prod(map(int, shape)), f"as a dense table of shape {_by(shape)}, which a sparse one "
                  "is made into")  # fmt: skip
-    check = _CHECKS.get(getattr(matrix, "format", ""))
-    if check is not None:
-        check(name, matrix)
+    check(name, matrix)
     return matrix.toarray()
+
+
+def check(name: str, matrix: Any) -> None:
+    """Raise when an index of a sparse matrix is out of range, or its parts do not fit together."""
+    problems = _CHECKS.get(getattr(matrix, "format", ""))
+    if problems is not None:
+        problems(name, matrix)
 
 
 def _by(shape: tuple[int, ...]) -> str:

@@ -67,7 +67,7 @@ def read(Y: Any, layer: str | None = None) -> Reading:
         numbers too large for a float, has no such layer, or is a sparse matrix with indices out of range or
         too large to be made dense.
     """
-    kind = _kind(Y)
+    kind = kind_of(Y)
     if layer is not None and kind != "anndata":
         raise InputError(
             "layer = {layer} was given, but {Y} ({kind}) has no layers: only an AnnData does",
@@ -75,11 +75,11 @@ def read(Y: Any, layer: str | None = None) -> Reading:
             kind=type(Y).__name__,
         )
     if kind == "frame":
-        values, columns, index = _cells_of_frame(Y), _names(Y.columns), getattr(Y, "index", None)
+        values, columns, index = _cells_of_frame(Y), names_of(Y.columns), getattr(Y, "index", None)
     elif kind == "anndata":
-        values, columns, index = numeric("Y", _layer(Y, layer), 2), _names(Y.var_names), Y.obs_names
+        values, columns, index = numeric("Y", _in_memory(layer_of(Y, layer)), 2), names_of(Y.var_names), Y.obs_names
     elif kind == "timeseries":
-        values, columns, index = numeric("Y", Y.d, 2), _names(getattr(Y, "columns", ())), Y.t
+        values, columns, index = numeric("Y", Y.d, 2), names_of(getattr(Y, "columns", ())), Y.t
     else:
         values, columns, index = numeric("Y", Y, 2), None, None
     for size, what in zip(values.shape, ("sample(s)", "feature(s)"), strict=True):
@@ -113,7 +113,7 @@ def place(Y: Any, X: np.ndarray, names: Sequence[str], key: str) -> Any:
     ndarray or TsdFrame
         For a TsdFrame one with the same times and time support; X itself otherwise.
     """
-    kind = _kind(Y)
+    kind = kind_of(Y)
     if kind == "anndata":
         Y.obsm[key] = X
     if kind == "timeseries":
@@ -147,7 +147,8 @@ def numeric(name: str, values: Any, ndim: int) -> np.ndarray:
     return floats
 
 
-def _kind(Y: Any) -> str:
+def kind_of(Y: Any) -> str:
+    """The kind of a table, as ``Reading`` has it."""
     # Frames come first, because a column may have the name of any attribute, and by attributes that NumPy has
     # nothing of the name of, because a TsdFrame pretends to have everything that NumPy has.
     for kind, attributes in (
@@ -162,7 +163,7 @@ def _kind(Y: Any) -> str:
     return "array"
 
 
-def _names(labels: Iterable[Any]) -> tuple[str, ...] | None:
+def names_of(labels: Iterable[Any]) -> tuple[str, ...] | None:
     """The labels if all are strings, None if none is; scikit-learn refuses a mixture too."""
     labels = tuple(labels)
     strings = [isinstance(label, str) for label in labels]
@@ -176,7 +177,8 @@ def _names(labels: Iterable[Any]) -> tuple[str, ...] | None:
     return labels if any(strings) else None
 
 
-def _layer(Y: Any, layer: str | None) -> Any:
+def layer_of(Y: Any, layer: str | None) -> Any:
+    """The cells of an AnnData, or of one of its layers, as they are kept."""
     if layer is not None and layer not in Y.layers:
         there = ", ".join(map(repr, Y.layers)) or "none"
         raise InputError("{Y} has no layer {layer}; its layers: {there}", layer=repr(layer), there=there)
@@ -184,6 +186,10 @@ def _layer(Y: Any, layer: str | None) -> Any:
     if cells is None:
         there = ", ".join(map(repr, Y.layers)) or "none"
         raise InputError("{Y} has no X: name one of its layers: {there}", there=there)
+    return cells
+
+
+def _in_memory(cells: Any) -> Any:
     return cells.to_memory() if hasattr(cells, "to_memory") else cells
 
 

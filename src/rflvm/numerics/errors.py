@@ -92,6 +92,22 @@ class InputTypeError(_SentenceError, TypeError):
     """A value of a kind that cannot be used; made like a ``Sentence``."""
 
 
+def moved(error: _SentenceError, number: Callable[[int], int]) -> _SentenceError:
+    """The same error about another row, for one that was found in a part of a table: ``number`` of the row there."""
+    return type(error)(_moved(error.args[0], number))
+
+
+def _moved(sentence: Sentence, number: Callable[[int], int]) -> Sentence:
+    parts: dict[str, Any] = dict(sentence.parts)
+    rows = {"row", "index"} & set(parts) if "row" in parts else set()  # some sentences have the number as ``index`` too
+    for name, part in sentence.parts.items():
+        if name in rows:
+            parts[name] = number(part)
+        elif isinstance(part, Sentence):
+            parts[name] = _moved(part, number)
+    return Sentence(sentence.template, **parts)
+
+
 def reworded(message: BaseException | str, names: Names, where: Where | None = None) -> str:
     """The text of an error or a warning, or a text, with other words for its names if it is a ``Sentence``."""
     text = message if isinstance(message, str) else message.args[0] if message.args else ""

@@ -76,9 +76,9 @@ def test_the_density_and_the_precision_are_those_of_the_dense_process(process):
 
 def test_the_log_determinant(process):
     _, K, steps, _ = process
-    g = np.random.default_rng(2).gamma(1.0, 3.0, len(GAPS))
+    g = np.random.default_rng(2).gamma(1.0, 3.0, (len(GAPS), 2))
     g[3] = 0
-    expected = sum(np.linalg.slogdet(np.eye(len(g)) + g[:, None] * K[d])[1] for d in range(2))
+    expected = sum(np.linalg.slogdet(np.eye(len(g)) + g[:, [d]] * K[d])[1] for d in range(2))
     assert float(dynamics.log_determinant(jnp.asarray(g), steps)) == pytest.approx(expected)
 
 
@@ -149,7 +149,7 @@ def test_derivatives_in_the_lengthscale_are_finite_and_right(process):
 
     def value(log_lengthscale):
         recursion = dynamics.innovations(Matern(nu), jnp.exp(log_lengthscale), chronology())
-        g = jnp.full(len(GAPS), 2.0)
+        g = jnp.full((len(GAPS), 2), 2.0)
         return dynamics.log_density(X, recursion) - dynamics.log_determinant(g, recursion.step)
 
     at, ahead = jnp.log(jnp.asarray(LENGTHSCALES)), 1e-6

@@ -11,12 +11,13 @@ import numpy as np
 
 from ..likelihoods import Likelihood
 from ..likelihoods.base import first_bad_cell
-from ..model.dynamics import Chronology
+from ..model.dynamics import Chronology, Matern
 from ..model.joint import Data, Prior
 from ..numerics.errors import InputError, InputTypeError
 from ..numerics.units import Units, standardised
 from . import tables
 from .times import Timeline
+from .times import read as read_timeline
 
 # An array of more entries has no 32-bit index; seeds of scikit-learn and, in single precision, of JAX are 32 bits.
 LARGEST_SIZE, LARGEST_SEED = 2**31 - 1, 2**32 - 1
@@ -215,13 +216,31 @@ def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> 
     return Y if isinstance(Y, Table) else check_table(tables.read(Y).values, likelihood, mask, offset, D)
 
 
-def table_and_family(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> tuple[Table, Likelihood]:
+def table_and_family(
+    Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int, dynamics: Matern | None = None, times: Any = None,
+    sessions: Any = None,
+) -> tuple[Table, Likelihood]:  # fmt: skip
     """The same for a table that is to be fitted, and the family with what it takes from the table."""
     if isinstance(Y, Table):
         return Y, likelihood
-    values = tables.read(Y).values
-    family = likelihood.learned_from(values, ~np.isnan(values))
-    return check_table(values, family, mask, offset, D), family
+    reading = tables.read(Y)
+    family = likelihood.learned_from(reading.values, ~np.isnan(reading.values))
+    timeline = timeline_for(dynamics, reading, times, sessions)
+    return check_table(reading.values, family, mask, offset, D, timeline), family
+
+
+def timeline_for(dynamics: Matern | None, reading: tables.Reading, times: Any, sessions: Any) -> Timeline | None:
+    """Times and sessions of the rows of a table, if there is a prior over time, without which they say nothing."""
+    if dynamics is not None:
+        return read_timeline(reading, times, sessions)
+    for name, given in (("times", times), ("sessions", sessions)):
+        if given is not None:
+            raise InputError(
+                "{parameter} needs a prior over time: without one rows are independent, and the order of rows says "
+                'nothing; {with_dynamics:give dynamics="matern32"}',
+                parameter=name,
+            )
+    return None
 
 
 def encode_table(

@@ -14,14 +14,15 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import optimize
 
-from ..model import laplace
+from ..model import dynamics, laplace
+from ..model.dynamics import Factor
 from ..model.features import features
 from ..model.joint import Data, Model
 from ..model.laplace import Mode
 from ..model.rows import information
 from ..numerics.compilation import compiled
 from ..numerics.linalg import NumericalError, cast
-from .objective import Anchor, Parameters, Spectrum, evaluate, frequencies
+from .objective import MIN_MEAN_SQUARE, Anchor, Parameters, Spectrum, evaluate, frequencies, recursion
 from .search import Convergence, Search
 
 logger = logging.getLogger(__name__)
@@ -239,22 +240,27 @@ class Preconditioner:
     directions in which all rows bend together are as easy as those in which each row moves by itself. Without them the
     shape of the whole would be found last.
 
+    With a prior over time C U is T U in place of rows by themselves: T T' is the posterior covariance of whole paths.
+
     Attributes
     ----------
     origin : array (N, D)
         X at the start.
-    factors : array (N, D, D)
-        C_n, lower triangular.
+    factors : array (N, D, D) or Factor
+        C_n, lower triangular; or T.
+    n_moves : int
+        Numbers in U: N D, or 2 N D with a prior over time.
     basis : array (N, M)
         Smooth functions of the rows.
     n_parameters : int
-        P, the length of the parameters as one vector, of which X is the first N D; a point of the minimiser has M D
-        numbers more, A.
+        P, the length of the parameters as one vector, of which X is the first N D. A point of the minimiser has U in
+        place of X, and M D numbers more at its end, A.
     """
 
     origin: Float[np.ndarray, "N D"]
-    factors: Float[np.ndarray, "N D D"]
+    factors: Float[np.ndarray, "N D D"] | Factor
     basis: Float[np.ndarray, "N M"]
+    n_moves: int
     n_parameters: int
 
     @classmethod
@@ -262,34 +268,69 @@ class Preconditioner:
         """The preconditioner for a climb that starts here."""
         parameters = search.parameters
         Phi, precisions = _features_and_information(parameters, search.mode, search.spectrum, data, model)
-        covariances = np.linalg.inv(np.asarray(precisions, float))
-        size = np.trace(covariances, axis1=1, axis2=2)
+        X = np.asarray(parameters.X, float)
+        if search.spectrum.path is None:
+            covariances = np.linalg.inv(np.asarray(precisions, float))
+            size = np.trace(covariances, axis1=1, axis2=2)
+            factors: Any = np.linalg.cholesky(covariances / np.median(size) * covariances.shape[1])
+            n_moves = X.size
+        else:
+            factors, n_moves = _factor_of_paths(parameters, search.spectrum, data, model), 2 * X.size
         return cls(
-            origin=np.asarray(parameters.X, float),
-            factors=np.linalg.cholesky(covariances / np.median(size) * covariances.shape[1]),
+            origin=X,
+            factors=factors,
             basis=SMOOTH_SCALE * np.asarray(Phi, float),
+            n_moves=n_moves,
             n_parameters=sum(leaf.size for leaf in jax.tree.leaves(parameters)),
         )
 
     def coordinates(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
         """The point of the minimiser that has the parameters at the start."""
         rest = flat[self.origin.size :]
-        return np.concatenate([np.zeros(self.origin.size), rest, np.zeros(self.basis.shape[1] * self.origin.shape[1])])
+        return np.concatenate([np.zeros(self.n_moves), rest, np.zeros(self.basis.shape[1] * self.origin.shape[1])])
 
     def parameters(self, point: Float[np.ndarray, " Q"]) -> Float[np.ndarray, " P"]:
         """The parameters at a point of the minimiser."""
         N, D = self.origin.shape
-        flat, A = point[: self.n_parameters].copy(), point[self.n_parameters :].reshape(-1, D)
-        U = flat[: N * D].reshape(N, D)
-        flat[: N * D] = (self.origin + np.einsum("nde,ne->nd", self.factors, U) + self.basis @ A).ravel()
-        return flat
+        n_rest = self.n_parameters - N * D
+        U, rest, A = np.split(point, [self.n_moves, self.n_moves + n_rest])
+        X = self.origin + self._moved(U.reshape(N, -1)) + self.basis @ A.reshape(-1, D)
+        return np.concatenate([X.ravel(), rest])
 
     def gradient(self, flat: Float[np.ndarray, " P"]) -> Float[np.ndarray, " Q"]:
         """The gradient in the minimiser's coordinates, from that in the parameters."""
         N, D = self.origin.shape
         X_gradient = flat[: N * D].reshape(N, D)
-        U_gradient = np.einsum("nde,nd->ne", self.factors, X_gradient)
+        U_gradient = self._moved_transposed(X_gradient)
         return np.concatenate([U_gradient.ravel(), flat[N * D :], (self.basis.T @ X_gradient).ravel()])
+
+    def _moved(self, U: Float[np.ndarray, "N E"]) -> Float[np.ndarray, "N D"]:
+        if isinstance(self.factors, Factor):
+            return np.asarray(_multiply(self.factors, U))
+        return np.einsum("nde,ne->nd", self.factors, U)
+
+    def _moved_transposed(self, X: Float[np.ndarray, "N D"]) -> Float[np.ndarray, "N E"]:
+        if isinstance(self.factors, Factor):
+            return np.asarray(_multiply_transposed(self.factors, X))
+        return np.einsum("nde,nd->ne", self.factors, X)
+
+
+_multiply = compiled(dynamics.multiply)
+_multiply_transposed = compiled(dynamics.multiply_transposed)
+
+
+@functools.partial(compiled, static_argnames="model")
+def _factor_of_paths(parameters: Parameters, spectrum: Spectrum, data: Data, model: Model) -> Factor:
+    """T, scaled as C_n is, with the information that the rows had when the lengthscale was learned."""
+    steps, path = recursion(spectrum, model, data.chronology), spectrum.path
+    assert steps is not None
+    assert path is not None
+    X, relative = (part.astype(steps.deviation.dtype) for part in (parameters.X, path.relative))
+    information = jax.vmap(jnp.diag)(relative / (jnp.var(X, axis=0) + MIN_MEAN_SQUARE)[None])
+    known = dynamics.filtered(information, jnp.zeros_like(relative), steps.step)
+    size = jnp.median(jnp.trace(dynamics.smoothed(known)[1], axis1=1, axis2=2)) / X.shape[1]
+    T = dynamics.factor(known)
+    return T._replace(root=T.root / jnp.sqrt(size))
 
 
 @functools.partial(compiled, static_argnames="model")

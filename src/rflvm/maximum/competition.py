@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import likelihoods
+from ..model import dynamics
 from ..model.joint import Data, Model
 from ..numerics.affine import r2_affine
 from . import starts
@@ -266,7 +267,8 @@ def _sample(data: Data, rows: np.ndarray, seed: int) -> Data:
         values = np.asarray(part)
         return jnp.asarray(values[rows] if values.ndim == 1 else values[np.ix_(rows, columns)])
 
-    return jax.tree.map(select, data)
+    chosen = jax.tree.map(select, data._replace(chronology=None))
+    return chosen if data.chronology is None else chosen._replace(chronology=dynamics.take(data.chronology, rows))
 
 
 def _ranked(searches: dict[str, Search]) -> list[str]:

@@ -11,9 +11,10 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ..likelihoods.base import sum_observed
+from ..model import dynamics
 from ..model.draws import Draws
 from ..model.features import features, linear_predictor
-from ..model.joint import Data, Model, log_prior_beta
+from ..model.joint import Data, Model, log_prior_beta, per_axis
 from ..numerics.compilation import compiled
 from ..numerics.precision import precision
 from .result import Fit
@@ -33,14 +34,35 @@ def laplace_draws(fit: Fit, data: Data, n_draws: int, seed: int) -> Draws:
     """
     rng = np.random.default_rng(seed)
     N, D = fit.X.shape
-    L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
-    X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
+    if fit.lengthscale is None:
+        L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
+        X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
+    else:
+        with precision("float64"):
+            known = jnp.asarray(fit.X_information, float), jnp.asarray(fit.lengthscale, float)
+            X = fit.X + np.asarray(
+                _deviations(*known, jnp.asarray(rng.standard_normal((n_draws, N, 2 * D))), data, fit.model)
+            )
     beta = _draw_beta(rng, fit, data, n_draws, seed)
     constant = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha}
     constant |= {"log_joint": fit.log_posterior} | fit.theta
+    constant |= {} if fit.lengthscale is None else {"lengthscale": fit.lengthscale}
     arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in constant.items()}
     arrays |= {"X": X, "beta": beta}
     return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1, units=fit.units)
+
+
+@functools.partial(compiled, static_argnames="model")
+def _deviations(
+    information: Float[Array, "N D D"], lengthscale: Float[Array, " L"], noise: Float[Array, "S N E"], data: Data,
+    model: Model,
+) -> Float[Array, "S N D"]:  # fmt: skip
+    """Deviations of whole paths from the maximum, from standard normal numbers."""
+    assert model.dynamics is not None
+    assert data.chronology is not None
+    steps = dynamics.transitions(model.dynamics, per_axis(lengthscale, model.D), data.chronology)
+    T = dynamics.factor(dynamics.filtered(information, jnp.zeros_like(information[..., 0]), steps))
+    return lax.map(lambda noise: dynamics.multiply(T, noise), noise)
 
 
 def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, seed: int) -> Float[np.ndarray, "S M J"]:

@@ -20,20 +20,30 @@ from tqdm import tqdm
 
 from .. import likelihoods
 from ..data import checks, footprint, memory
+from ..model import dynamics as over_time
+from ..model.dynamics import Matern
 from ..model.joint import Data, Model, Prior
 from ..numerics import linalg, memory_maps, scalars
 from ..numerics.precision import precision
 from . import starts
 from .approach import approach
-from .climb import OnIteration, climb_precisely, ignore
+from .climb import MODE_TOLERANCE, OnIteration, climb_precisely, ignore
 from .competition import Start, choose_start
-from .objective import Kernel
-from .result import Fit, summarise
+from .lengthscales import renewed
+from .objective import Kernel, evaluate
+from .result import Fit, posterior, summarise
 from .search import Search, free_frequencies
 
 # Climbs with W free, each after the mixture prior was updated to W. A choice without a measurement of its own;
 # benchmarks/kernels.py measures the learned kernel with it.
 N_ROUNDS = 3
+
+# Climbs of a fit with a prior over time, at most, its lengthscales being learned before each; the least number of
+# iterations of one; and the change of all log lengthscales below which there is no further one. Choices without a
+# measurement of their own; benchmarks/time.py measures the lengthscales that come of them.
+N_SETTLING = 6
+MIN_SETTLING = 10
+SETTLED = 0.03
 
 PROGRESS: Any = {"unit": "iteration", "bar_format": "{desc}{n_fmt} iterations [{elapsed}, {rate_fmt}{postfix}]"}
 
@@ -62,14 +72,18 @@ def find_maximum(
         first.
     """
     n_first = n_iterations if kernel == "rbf" else n_iterations // 2
-    search, fared = choose_start(data, model, init, seed, n_first, on_iteration, learn_amplitude)
-    if search.convergence != "converged":
+    n_race = n_first if model.dynamics is None else n_first // 2
+    search, fared = choose_start(data, model, init, seed, n_race, on_iteration, learn_amplitude)
+    if model.dynamics is not None:
+        search, data = _settle(search, data, model, n_first, on_iteration)
+    elif search.convergence != "converged":
         search, data = _climb_on(search, data, model, n_first, on_iteration)
     if kernel == "learned":
         for n_left, key in zip(range(N_ROUNDS, 0, -1), jax.random.split(jax.random.key(seed), N_ROUNDS), strict=True):
             if search.convergence == "interrupted":
                 break
             search = free_frequencies(key, search, model)
+            search = search if model.dynamics is None else _renewed(search, data, model)
             until = search.n_iterations + (n_iterations - search.n_iterations) // n_left
             search, data = _climb_on(search, data, model, until, on_iteration)
     return search, data, fared
@@ -86,6 +100,42 @@ def _climb_on(
     return climb_precisely(search, data, model, max(n_left, 1), on_iteration)
 
 
+def _settle(
+    search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
+) -> tuple[Search, Data]:
+    """Climbs, with the lengthscales of a prior over time learned before each, until they stay where they are."""
+    if search.n_iterations == 0:
+        search, data = _climb_on(search, data, model, n_iterations // N_SETTLING, on_iteration)
+    for n_left in range(N_SETTLING, 0, -1):
+        before = np.log(lengthscales(search))
+        if search.convergence == "interrupted":
+            break
+        search = _renewed(search, data, model)
+        until = search.n_iterations + max((n_iterations - search.n_iterations) // n_left, MIN_SETTLING)
+        search, data = _climb_on(search, data, model, until, on_iteration)
+        if search.convergence == "converged" and np.abs(np.log(lengthscales(search)) - before).max() < SETTLED:
+            break
+    return search, data
+
+
+def _renewed(search: Search, data: Data, model: Model) -> Search:
+    """The search with the lengthscales that are best where it is."""
+    parameters, spectrum = search.parameters, search.spectrum
+    tolerance = MODE_TOLERANCE[str(data.Y.dtype)]
+    _, slope, _ = evaluate(parameters, search.mode, spectrum, data, model, tolerance)
+    information = posterior(parameters, search.mode, spectrum, data, model).X_information
+    path = renewed(parameters, slope.X, information, spectrum, data, model)
+    return dataclasses.replace(
+        search, spectrum=spectrum._replace(path=path), value=-np.inf, convergence="iteration limit"
+    )
+
+
+def lengthscales(search: Search) -> np.ndarray:
+    """Of a prior over time."""
+    assert search.spectrum.path is not None
+    return np.asarray(search.spectrum.path.lengthscale, float)
+
+
 def maximise(
     Y: np.ndarray | checks.Table,
     likelihood: str | likelihoods.Likelihood = "gaussian",
@@ -99,6 +149,9 @@ def maximise(
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
     prior: Prior = Prior(),
+    dynamics: str | Matern | None = None,
+    times: Any = None,
+    sessions: Any = None,
     progress: bool = False,
     memory_budget: float = memory.BUDGET,
     dtype: Literal["float32", "float64"] = "float32",
@@ -125,6 +178,14 @@ def maximise(
         The same seed gives the same fit, bit for bit, on the same machine.
     mask, offset, prior
         As in ``sample``.
+    dynamics : {None, "matern32", "ou"} or Matern
+        A prior over time: rows of a session follow one another, and each latent dimension is a Gaussian process
+        ("matern32" of paths with a velocity, "ou" of rough ones). Rows without any observed cell are allowed then.
+    times : array (N,), optional
+        Times of the rows, increasing within a session: numbers or dates. One unit from row to row unless given; a
+        TsdFrame has its own.
+    sessions : array, optional
+        A label for each row, or the numbers of the rows at which sessions begin.
     progress : bool
         Show a progress bar.
     memory_budget : float
@@ -157,12 +218,13 @@ def maximise(
     checks.check_choice("dtype", dtype, ("float32", "float64"))
     scalars.flag("progress", progress)
     scalars.positive("memory_budget", memory_budget)
-    table, family = checks.table_and_family(Y, family, mask, offset, D)
+    process = over_time.get(dynamics, D)
+    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         footprint.check(size, footprint.of_maximum(size, memory_budget, n_draws=0))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("auto", *starts.STARTS))
-    model = Model(family, D, H, checks.check_prior(prior))
+    model = Model(family, D, H, checks.check_prior(prior), process)
     memory_maps.free_if_scarce()
     with precision("float64"), linalg.one_blas_thread():
         data = checks.to_device(table, dtype if checks.single_suffices(table, family) else "float64")

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..model import laplace, spectral
+from ..model import dynamics, laplace, spectral
 from ..model.conjugate import log_evidence
+from ..model.dynamics import Chronology, Innovations
 from ..model.features import features_and_slopes
-from ..model.joint import Data, Model, log_prior_latents
+from ..model.joint import Data, Model, log_prior_latents, per_axis
 from ..model.laplace import Mode
 from ..numerics import linalg
 from ..numerics.compilation import compiled
@@ -58,6 +59,24 @@ class Parameters(NamedTuple):
     log_theta: dict[str, Array]
 
 
+class Path(NamedTuple):
+    """What is held constant of a prior over time within a climb (``lengthscales.py`` renews it between climbs).
+
+    Attributes
+    ----------
+    lengthscale : array (L,)
+        Of the processes.
+    information : array (N,)
+        Information about F in the cells of each row, where F is the intercepts.
+    relative : array (N, D)
+        Information of each row about its position, times the variance of X: it does not change when X and W are scaled.
+    """
+
+    lengthscale: Float[Array, " L"]
+    information: Float[Array, " N"]
+    relative: Float[Array, "N D"]
+
+
 class Spectrum(NamedTuple):
     """What is held constant within a climb: the prior of the frequencies, and the numbers of the volume correction.
 
@@ -77,6 +96,8 @@ class Spectrum(NamedTuple):
         Information about F in the cells of a row, on average over rows, where F is the intercepts.
     volume_weight : array ()
         Weight of the posterior's volume in the volume correction, see ``log_volume``.
+    path : Path or None
+        Of a prior over time.
     """
 
     standard: Float[Array, "H D"]
@@ -86,6 +107,7 @@ class Spectrum(NamedTuple):
     alpha: Float[Array, ""]
     information: Float[Array, ""]
     volume_weight: Float[Array, ""]
+    path: Path | None = None
 
 
 class Anchor(NamedTuple):
@@ -128,19 +150,31 @@ def scaled_features(
     return Phi * column_scale[None], slopes * column_scale[None, None], column_scale
 
 
-def log_prior(parameters: Parameters, spectrum: Spectrum, model: Model) -> Float[Array, ""]:
+def log_prior(
+    parameters: Parameters, spectrum: Spectrum, model: Model, chronology: Chronology | None = None
+) -> Float[Array, ""]:
     """log p(X, W, log theta) and the volume correction, up to a constant.
 
-    The logarithms of the amplitude and of an RBF kernel's inverse lengthscale are N(0, 1).
+    The logarithms of the amplitude and of an RBF kernel's inverse lengthscale are N(0, 1). With a prior over time the
+    density of its log lengthscales belongs to it.
     """
-    total = log_prior_latents(parameters.X)
+    steps = recursion(spectrum, model, chronology)
+    if steps is None:
+        total = log_prior_latents(parameters.X)
+    else:
+        assert model.dynamics is not None
+        assert spectrum.path is not None
+        assert chronology is not None
+        lengthscale = spectrum.path.lengthscale
+        total = dynamics.log_density(parameters.X.astype(steps.deviation.dtype), steps).astype(parameters.X.dtype)
+        total += model.dynamics.log_prior(lengthscale, chronology) + jnp.sum(jnp.log(lengthscale))
     if parameters.log_amplitude is not None:
         total += -0.5 * parameters.log_amplitude**2
     if parameters.log_scale is not None:
         total += -0.5 * parameters.log_scale**2
     if parameters.W is not None:
         total += spectral.log_normal(parameters.W, spectrum.mu[spectrum.z], spectrum.Sigma[spectrum.z]).sum()
-    total += log_volume(parameters, spectrum)
+    total += log_volume(parameters, spectrum) if steps is None else log_volume_of_paths(parameters, spectrum, steps)
     if parameters.log_theta:
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         total += model.likelihood.log_prior_theta(theta)
@@ -173,6 +207,49 @@ def log_volume(parameters: Parameters, spectrum: Spectrum) -> Float[Array, ""]:
     return (1 - spectrum.volume_weight) * log_orbit + spectrum.volume_weight * log_posterior
 
 
+def recursion(spectrum: Spectrum, model: Model, chronology: Chronology | None) -> Innovations | None:
+    """The prior over time, if there is one, in double precision: neighbouring rows differ by little."""
+    if model.dynamics is None:
+        return None
+    assert spectrum.path is not None
+    assert chronology is not None
+    double = jnp.result_type(float)
+    lengthscale = per_axis(spectrum.path.lengthscale.astype(double), model.D)
+    return dynamics.innovations(model.dynamics, lengthscale, linalg.cast(chronology, double))
+
+
+def log_volume_of_paths(parameters: Parameters, spectrum: Spectrum, steps: Innovations) -> Float[Array, ""]:
+    """``log_volume`` where dimension d of X has the prior covariance K_d over rows.
+
+    The posterior of X has the volume prod_d |K_d^{-1} + G_d|^{-1/2}, G_d being the diagonal matrix of the information
+    of the rows about their positions. Where the data determine F, X -> XA scales G_d by the inverse variance of X, and
+    where F is free to become steeper G_d is i_n (W'W/H)_dd. With K_d = I both are those of ``log_volume``, up to a
+    constant. What X'X and W'W have off their diagonals is counted as it is there.
+    """
+    assert spectrum.path is not None
+    path, double = spectrum.path, steps.deviation.dtype
+    X, W = parameters.X.astype(double), frequencies(parameters, spectrum).astype(double)
+    N, D = X.shape
+    away = X - X.mean(axis=0)[None]  # a constant is no scale: long lengthscales would be free to have a large one
+    S, eye = away.T @ away / N, jnp.eye(D, dtype=double)
+    if parameters.W is None:
+        S = jnp.mean(jnp.diagonal(S)) * eye
+    relative = path.relative.astype(double) / (jnp.diagonal(S) + MIN_MEAN_SQUARE)[None]
+    log_orbit = -0.5 * dynamics.log_determinant(relative, steps.step) + N * _half_log_correlation(S)
+    slopes = W.T @ W / len(W)
+    unit = path.information.astype(double)[:, None] * jnp.diagonal(slopes)[None]
+    precision = eye + spectrum.information.astype(double) * slopes
+    log_posterior = -0.5 * dynamics.log_determinant(unit, steps.step) - N * _half_log_correlation(precision)
+    weight = spectrum.volume_weight.astype(double)
+    total = (1 - weight) * log_orbit + weight * log_posterior + jnp.sum(jnp.log(steps.deviation))
+    return total.astype(parameters.X.dtype)
+
+
+def _half_log_correlation(S: Float[Array, "D D"]) -> Float[Array, ""]:
+    """1/2 log |R|, R being the correlations of a covariance matrix."""
+    return _half_logdet(S) - 0.5 * jnp.sum(jnp.log(jnp.diagonal(S) + MIN_MEAN_SQUARE))
+
+
 def _half_logdet(S: Float[Array, "D D"]) -> Float[Array, ""]:
     """1/2 log |S| of a matrix that may be singular."""
     return linalg.small_logdet(linalg.small_cholesky(S + MIN_MEAN_SQUARE * jnp.eye(len(S), dtype=S.dtype)))
@@ -203,7 +280,7 @@ def evaluate(
     def objective(parameters):
         Phi, _, column_scale = scaled_features(parameters, spectrum)
         double = jnp.result_type(float)  # sums over the table, also where the matrices are in single precision
-        prior = log_prior(parameters, spectrum, model).astype(double)
+        prior = log_prior(parameters, spectrum, model, data.chronology).astype(double)
         if mode is None:
             values = log_evidence(Phi, data, model)
             return jnp.sum(values.astype(double)) + prior, None

@@ -12,15 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..model import laplace
+from ..model import dynamics, laplace
 from ..model.conjugate import coefficients, regression
+from ..model.dynamics import Innovations
 from ..model.joint import Data, Model
 from ..model.laplace import Mode
 from ..numerics import linalg, units
 from ..numerics.compilation import compiled
 from ..numerics.units import Units
 from .competition import Start
-from .objective import Parameters, Spectrum, frequencies, scaled_features
+from .objective import Parameters, Spectrum, frequencies, recursion, scaled_features
 from .search import Convergence, Search
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ class Fit:
         Latent positions.
     X_covariance : array (N, D, D)
         Covariance of each position given the others: the inverse of its prior precision plus the information of its
-        cells, each of which has the variance of f that beta leaves added to its own.
+        cells, each of which has the variance of f that beta leaves added to its own. With a prior over time, of each
+        position in its path.
     W : array (H, D)
         Frequencies.
     z : array (H,)
@@ -80,6 +82,11 @@ class Fit:
     units : Units or None
         Location and scale of each column, with which the table was standardised. None for families whose cells have no
         unit.
+    lengthscale : array (L,) or None
+        Of a prior over time, in the unit of the times.
+    X_information : array (N, D, D) or None
+        With a prior over time, what the cells of each row say about its position: together they have the covariances
+        of whole paths, of which ``X_covariance`` has the rows.
     """
 
     model: Model
@@ -102,6 +109,8 @@ class Fit:
     init: str
     starts: tuple[Start, ...]
     units: Units | None = None
+    lengthscale: np.ndarray | None = None
+    X_information: np.ndarray | None = None
 
     def in_units(self) -> Fit:
         """The fit with beta, its covariance and the family's own parameters in the units of the table."""
@@ -129,7 +138,7 @@ class Posterior(NamedTuple):
         Posterior of beta given X, W and theta, for Phi without the amplitude.
     column_scale : array (M,)
         Factor on the prior standard deviation of each row of beta: the amplitude, and 1 for the intercepts.
-    X_covariance : array (N, D, D)
+    X_covariance, X_information : array (N, D, D)
         As in ``Fit``.
     """
 
@@ -137,12 +146,13 @@ class Posterior(NamedTuple):
     coefficients: laplace.Details
     column_scale: Float[Array, " M"]
     X_covariance: Float[Array, "N D D"]
+    X_information: Float[Array, "N D D"]
 
 
 def summarise(search: Search, starts: tuple[Start, ...], data: Data, model: Model, memory_budget: float) -> Fit:
     """The fit at the end of a search."""
     parameters, spectrum = search.parameters, search.spectrum
-    theta, beta, column_scale, X_covariance = posterior(parameters, search.mode, spectrum, data, model)
+    theta, beta, column_scale, X_covariance, X_information = posterior(parameters, search.mode, spectrum, data, model)
     keep_factor = beta.factor.nbytes <= memory_budget
     if not keep_factor:
         logger.info("the factor of beta's covariance would take %.0f MB and is left out", beta.factor.nbytes / 1e6)
@@ -166,6 +176,8 @@ def summarise(search: Search, starts: tuple[Start, ...], data: Data, model: Mode
         convergence=search.convergence,
         init=starts[0].name,
         starts=starts,
+        lengthscale=None if spectrum.path is None else np.asarray(spectrum.path.lengthscale),
+        X_information=None if spectrum.path is None else np.asarray(X_information),
     )
 
 
@@ -180,12 +192,14 @@ def posterior(parameters: Parameters, mode: Mode | None, spectrum: Spectrum, dat
         theta = {name: jnp.exp(value) for name, value in parameters.log_theta.items()}
         per_column = {name: value for name, value in theta.items() if value.ndim}
         details = laplace.details(Phi, per_column, laplace.rescaled(mode, 1 / column_scale), data, model)
-    X_covariance = _row_covariances(slopes, details)
+    X_information = _row_information(slopes, details)
+    steps = recursion(spectrum, model, data.chronology)
+    X_covariance = _row_covariances(X_information) if steps is None else _path_covariances(X_information, steps)
     # From coefficients of the scaled features to coefficients of Phi.
     unscaled = details._replace(
         beta=column_scale[:, None] * details.beta, factor=details.factor / column_scale[None, :, None]
     )
-    return Posterior(theta, unscaled, column_scale, X_covariance)
+    return Posterior(theta, unscaled, column_scale, X_covariance, X_information)
 
 
 def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> laplace.Details:
@@ -205,9 +219,19 @@ def _gaussian_details(Phi: Float[Array, "N M"], data: Data, model: Model) -> lap
     )
 
 
-def _row_covariances(slopes: Float[Array, "D N M"], details: laplace.Details) -> Float[Array, "N D D"]:
-    """(I + sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)')^{-1} of each row, s_nj the leverage."""
+def _row_information(slopes: Float[Array, "D N M"], details: laplace.Details) -> Float[Array, "N D D"]:
+    """sum_j (1/D_nj + s_nj)^{-1} (df_nj/dx)(df_nj/dx)' of each row, s_nj the leverage."""
     dF = slopes @ details.beta
     information = details.curvature / (1 + details.curvature * details.leverage)
-    precision = jnp.einsum("dnj,nj,enj->nde", dF, information, dF) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
-    return jnp.linalg.inv(precision)
+    return jnp.einsum("dnj,nj,enj->nde", dF, information, dF)
+
+
+def _row_covariances(information: Float[Array, "N D D"]) -> Float[Array, "N D D"]:
+    """(I + information)^{-1} of each row."""
+    return jnp.linalg.inv(information + jnp.eye(information.shape[1], dtype=information.dtype)[None])
+
+
+def _path_covariances(information: Float[Array, "N D D"], steps: Innovations) -> Float[Array, "N D D"]:
+    """The rows of (K^{-1} + information)^{-1}."""
+    known = information.astype(steps.deviation.dtype)
+    return dynamics.smoothed(dynamics.filtered(known, jnp.zeros_like(known[..., 0]), steps.step))[1]

@@ -17,6 +17,7 @@ from ..model.laplace import Mode
 from ..numerics import quadrature
 from ..numerics.compilation import compiled
 from . import starts
+from .lengthscales import first_path
 from .objective import Parameters, Spectrum, frequencies, volume_weight
 
 # Gibbs passes over the mixture each time that it is updated to W. Each begins where the last update ended, so few will
@@ -75,7 +76,8 @@ def begin(seed: int, X: Float[np.ndarray, "N D"], data: Data, model: Model, lear
         log_theta={name: jnp.asarray(np.log(value), dtype) for name, value in learned_theta.items()},
     )
     mode, information = _mode_at_intercepts(shapes, data, model)
-    return Search(parameters, mode, _first_spectrum(seed, information, shapes, data, model), trace=[])
+    spectrum = _first_spectrum(seed, information, shapes, data, model)
+    return Search(parameters, mode, spectrum._replace(path=first_path(X, information, data, model)), trace=[])
 
 
 _start_mode = compiled(laplace.start, static_argnames="model")

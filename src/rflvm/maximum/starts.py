@@ -18,6 +18,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from ..model.joint import Data, Model, state_shapes
 from . import gaps, matching
+from .smoothing import smoothed
 
 # Rows that the methods with neighbours look at, at most: their cost grows with the square of it, and the other rows
 # are placed next to these. A choice without a measurement of its own; benchmarks/map.py (tables) fits 20,000 rows.
@@ -43,10 +44,16 @@ PCA_NOISE = 1e-2
 
 
 def stabilised(data: Data, model: Model) -> Float[np.ndarray, "N J"]:
-    """The table on a scale where its noise is roughly even, offset taken out, gaps filled."""
+    """The table on a scale where its noise is roughly even, offset taken out, gaps filled.
+
+    With a prior over time it is smoothed as well: single rows of counts are mostly noise.
+    """
     Y, offset, trials = _on_host(data)
     table = model.likelihood.stabilise(Y, offset, trials)
-    return table if data.mask is None else gaps.filled(table, np.asarray(data.mask), model.D)
+    table = table if data.mask is None else gaps.filled(table, np.asarray(data.mask), model.D)
+    if data.chronology is None:
+        return table
+    return smoothed(table, _mask_on_host(data).mean(axis=1), data.chronology)
 
 
 def intercepts(data: Data, model: Model) -> Float[np.ndarray, " J"]:

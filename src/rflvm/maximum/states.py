@@ -32,7 +32,8 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     parameters = search.parameters
     W = frequencies(parameters, search.spectrum)
     mixture = update_mixture(key_mixture, W, search.spectrum, model)
-    theta, approximation, column_scale, _ = posterior(parameters, search.mode, search.spectrum, data, model)
+    found = posterior(parameters, search.mode, search.spectrum, data, model)
+    theta, approximation, column_scale = found.theta, found.coefficients, found.column_scale
     Phi = features(parameters.X, W)
 
     def log_density(beta):
@@ -45,7 +46,8 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     # A draw from a Gaussian of M dimensions has a log density M/2 below that of the mode, give or take sqrt(M/2).
     plausible = log_density(drawn) > log_density(mode) - len(mode)
     beta = jnp.where(plausible[None], drawn, mode)
-    return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta)
+    lengthscale = None if search.spectrum.path is None else search.spectrum.path.lengthscale
+    return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta, lengthscale)
 
 
 _sample_prior = compiled(sample_prior, static_argnames=("model", "N", "J", "dtype"))

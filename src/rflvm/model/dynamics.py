@@ -273,10 +273,10 @@ def times_precision(X: Float[Array, "N D"], recursion: Innovations) -> Float[Arr
     return jax.grad(lambda X: 0.5 * jnp.sum(whiten(X, recursion) ** 2))(X)
 
 
-def log_determinant(information: Float[Array, " N"], step: Transitions) -> Float[Array, ""]:
-    """sum_d log |I + diag(information) K_d|.
+def log_determinant(information: Float[Array, "N D"], step: Transitions) -> Float[Array, ""]:
+    """sum_d log |I + diag(information_d) K_d|.
 
-    It is the sum of log(1 + information_n P_n), P_n being the variance of x_n that a Kalman filter predicts from
+    It is the sum of log(1 + information_nd P_nd), P_nd being the variance of x_n that a Kalman filter predicts from
     observations of the rows before it with this information each.
     """
 

@@ -181,7 +181,7 @@ def bits_per_spike(prediction: Draws | np.ndarray, Y: Any, held_out: np.ndarray,
     >>> Y = np.array([[0.0], [4.0], [0.0], [4.0]])
     >>> held_out = np.array([[False], [False], [True], [True]])
     >>> round(bits_per_spike(np.array([[0.0], [0.0], [0.1], [4.0]]), Y, held_out), 2)
-    0.97
+    0.96
     """
     values = _with_held_out(Y, held_out)
     shown = np.where(held_out, np.nan, values)

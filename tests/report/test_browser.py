@@ -173,7 +173,7 @@ def test_a_click_shows_the_row_beside_the_model(bars):
 
 def test_columns_that_are_high_or_low_come_first(bars):
     model = small_models.poisson()
-    assert bars("found").text == "18 of 20"
+    bars.wait(lambda: bars("found").text == "18 of 20")
     bars.click(7)
     E = model.inverse_transform(model.embedding_)
     all_names = np.array([small_models.HOSTILE, *(f"gene {j}" for j in range(1, small_models.J))])

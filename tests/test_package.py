@@ -27,9 +27,10 @@ def test_importing_the_package_does_not_import_jax():
 def test_the_command_line_names_the_families_that_need_no_parameter():
     """Written out there, so that the help does not wait for JAX."""
     from rflvm import likelihoods
-    from rflvm.cli.families import NAMES
+    from rflvm.cli.families import ALIASES, NAMES
 
     assert set(NAMES) == {family.name for family in likelihoods.FAMILIES} - {"binomial"}
+    assert {alias: family.name for family in likelihoods.FAMILIES for alias in family.aliases} == ALIASES
 
 
 def test_the_version_is_the_same_wherever_it_is_written():

@@ -75,7 +75,7 @@ def test_without_a_command_the_help_is_shown_as_wrong_usage():
         ("fit t.csv --out run --nothing", "No such option"),
         ("fit t.csv --out run --features 7", "7 is odd, and features come in pairs (cosine and sine): give 8"),
         ("fit t.csv --out run --components 0", "0 is not in the range x>=1"),
-        ("fit t.csv --out run --likelihood normal", "'normal' is not one of auto, gaussian"),
+        ("fit t.csv --out run --likelihood gamma", "'gamma' is not one of auto, gaussian"),
         ("fit t.csv --out run --quick --inference gibbs", "--quick means --inference map"),
         ("fit t.csv --out run --quick --samples 9", "--samples is for sampling"),
         ("fit t.csv --out run --inference map --resume", "--resume is for sampling"),

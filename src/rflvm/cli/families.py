@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib
 import os
 import sys
@@ -12,11 +11,17 @@ from typing import Any
 
 import click
 
+from ..numerics.names import hint, plain
+
 # Families that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
 NAMES = (
     "gaussian", "student_t", "poisson", "negative_binomial", "zero_inflated_poisson", "zero_inflated_negative_binomial",
     "bernoulli", "ordinal", "multinomial",
 )  # fmt: skip
+ALIASES = {
+    "nb": "negative_binomial", "normal": "gaussian", "t": "student_t", "zip": "zero_inflated_poisson",
+    "zinb": "zero_inflated_negative_binomial",
+}  # fmt: skip
 
 
 class Family(click.ParamType):
@@ -26,12 +31,13 @@ class Family(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name, or the family."""
-        if value in ("auto", *NAMES):
-            return value
+        known = ("auto", *NAMES)
+        name = ALIASES.get(plain(value), plain(value))
+        if name in known:
+            return name
         if ":" not in value:
-            close = difflib.get_close_matches(value, ("auto", *NAMES), 1)
-            hint = f"did you mean {close[0]!r}?" if close else "or MODULE:CLASS for a family of your own"
-            self.fail(f"{value!r} is not one of auto, {', '.join(NAMES)}; {hint}", param, ctx)
+            other = hint(value, known) or "; or MODULE:CLASS for a family of your own"
+            self.fail(f"{value!r} is not one of {', '.join(known)}{other}", param, ctx)
         try:
             return imported(value)
         except ValueError as error:

@@ -14,6 +14,7 @@ from ..likelihoods.base import first_bad_cell
 from ..model.dynamics import Chronology, Matern
 from ..model.joint import Data, Prior
 from ..numerics.errors import InputError, InputTypeError
+from ..numerics.names import hint
 from ..numerics.units import Units, standardised
 from . import tables
 from .times import Timeline
@@ -66,10 +67,11 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise unless the value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(
-            "{parameter} must be one of {choices}, got {value}",
+            "{parameter} must be one of {choices}, got {value}{hint}",
             parameter=name,
             choices=", ".join(map(repr, choices)),
             value=repr(value),
+            hint=hint(value, choices),
         )
 
 

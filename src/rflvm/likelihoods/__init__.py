@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ..numerics.names import hint, plain
 from .auto import choose
 from .base import Likelihood, Logistic
 from .bernoulli import Bernoulli
@@ -46,19 +47,21 @@ FAMILIES = (
     ZeroInflatedPoisson,
 )
 _BY_NAME: dict[str, Callable[[], Likelihood]] = {
-    family.name: family for family in FAMILIES if not issubclass(family, Binomial)
+    name: family for family in FAMILIES if not issubclass(family, Binomial) for name in (family.name, *family.aliases)
 }
 
 
 def get(likelihood: str | Likelihood) -> Likelihood:
-    """A family from its name or the object itself."""
+    """A family from its name, in any spelling, or the object itself."""
     if isinstance(likelihood, Likelihood):
         return likelihood
-    if isinstance(likelihood, str) and likelihood == Binomial.name:
+    name = plain(likelihood) if isinstance(likelihood, str) else None
+    if name == Binomial.name:
         raise ValueError("binomial needs its number of trials: pass likelihoods.Binomial(trials=...)")
-    if not isinstance(likelihood, str) or likelihood not in _BY_NAME:
+    if name not in _BY_NAME:
+        names = sorted({family().name for family in _BY_NAME.values()})
         raise ValueError(
-            f"unknown likelihood {likelihood!r}: expected one of {', '.join(sorted(_BY_NAME))}, "
-            "or an object such as likelihoods.Binomial(trials=10)"
+            f"unknown likelihood {likelihood!r}: expected one of {', '.join(names)}, "
+            f"or an object such as likelihoods.Binomial(trials=10){hint(likelihood, names)}"
         )
-    return _BY_NAME[likelihood]()
+    return _BY_NAME[name]()

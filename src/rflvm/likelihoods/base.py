@@ -41,6 +41,8 @@ class Likelihood:
     ----------------
     name
         What a user calls the family.
+    aliases
+        Other names by which it can be asked for.
     counts
         Cells are whole numbers from 0 upwards.
     log_link
@@ -64,6 +66,7 @@ class Likelihood:
     """
 
     name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
     row_totals: ClassVar[bool] = False

@@ -41,6 +41,7 @@ class Gaussian(Likelihood):
     b0: float = 1.0
 
     name: ClassVar[str] = "gaussian"
+    aliases: ClassVar[tuple[str, ...]] = ("normal",)
     conjugate: ClassVar[bool] = True
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"sigma2": ("predictor",)}
     decoder: ClassVar[str | None] = "gaussian"

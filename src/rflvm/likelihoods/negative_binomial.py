@@ -42,6 +42,7 @@ class NegativeBinomial(Logistic):
     g0: float = 1.0
 
     name: ClassVar[str] = "negative_binomial"
+    aliases: ClassVar[tuple[str, ...]] = ("nb",)
     counts: ClassVar[bool] = True
     log_link: ClassVar[bool] = True
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"r": ("predictor",), "h": ()}

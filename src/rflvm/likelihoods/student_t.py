@@ -55,6 +55,7 @@ class StudentT(Likelihood):
     b0: float = 1.0
 
     name: ClassVar[str] = "student_t"
+    aliases: ClassVar[tuple[str, ...]] = ("t",)
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"sigma2": ("predictor",), "nu": ("predictor",)}
     decoder: ClassVar[str | None] = "student_t"
 

@@ -113,6 +113,7 @@ class ZeroInflatedPoisson(ZeroInflated):
     b_zero: float = 1.0
 
     name: ClassVar[str] = "zero_inflated_poisson"
+    aliases: ClassVar[tuple[str, ...]] = ("zip",)
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"odds": ("predictor",)}
     decoder: ClassVar[str | None] = "zero_inflated_poisson"
 
@@ -144,6 +145,7 @@ class ZeroInflatedNegativeBinomial(ZeroInflated):
     g0: float = 1.0
 
     name: ClassVar[str] = "zero_inflated_negative_binomial"
+    aliases: ClassVar[tuple[str, ...]] = ("zinb",)
     theta_dimensions: ClassVar[dict[str, tuple[str, ...]]] = {"odds": ("predictor",), "r": ("predictor",), "h": ()}
     decoder: ClassVar[str | None] = "zero_inflated_negative_binomial"
 

@@ -28,9 +28,10 @@ from scipy import stats
 
 from rflvm import likelihoods
 from rflvm.model import spectral
+from rflvm.model.dynamics import Chronology, Matern
 from rflvm.model.joint import Data, Model, Prior, log_likelihood, predictor, sample_data, sample_prior
 from rflvm.numerics import polyagamma
-from rflvm.sampling.blocks.tuning import Tuning
+from rflvm.sampling.blocks.tuning import PathTuning, Tuning
 from rflvm.sampling.sweep import Moves, sweep
 
 FALSE_ALARM = 1e-3
@@ -53,20 +54,28 @@ FAMILIES = {
 }
 
 
-def model_for(likelihood: likelihoods.Likelihood) -> Model:
-    return Model(likelihood, D, H, PRIOR)
+def model_for(likelihood: likelihoods.Likelihood, process: Matern | None = None) -> Model:
+    return Model(likelihood, D, H, PRIOR, process)
 
 
-def design_for(likelihood: likelihoods.Likelihood) -> Data:
-    """Masks and offsets on: four cells are missing, every row has its own offset."""
+def design_for(likelihood: likelihoods.Likelihood, process: Matern | None = None) -> Data:
+    """Masks and offsets on: four cells are missing, every row has its own offset.
+
+    With a prior over time there are two sessions with gaps, and a row in the middle of the first has no cell at all.
+    """
     observed = np.ones((N, J), bool)
     observed[[0, 2, 4, 5], [1, 0, 2, 1]] = False
+    chronology = None
+    if process is not None:
+        observed[1] = False
+        gap, first = np.array([0.0, 0.4, 2.0, 1.0, 0.0, 0.7]), np.isin(np.arange(N), [0, 4])
+        chronology = Chronology(jnp.asarray(gap), jnp.asarray(first), jnp.asarray(0.2))
     Y = np.tile([3.0, 4.0, 2.0], (N, 1)) if likelihood.name == "multinomial" else np.zeros((N, J))
     cells, counted, trials = likelihood.encode(Y, observed)
     offset = np.linspace(-0.6, 0.6, N)
     return Data(
         jnp.asarray(cells, float), jnp.asarray(counted), jnp.asarray(offset),
-        None if trials is None else jnp.asarray(trials, float),
+        None if trials is None else jnp.asarray(trials, float), chronology,
     )  # fmt: skip
 
 
@@ -79,7 +88,14 @@ def tuning_for(design: Data) -> Tuning:
         beta_step=jnp.full(columns, 0.5),
         curvature=jnp.linspace(0.5, 1.5, columns),
         fitted=jnp.asarray(np.random.default_rng(0).normal(size=design.Y.shape)) * 0.5,
+        path=None if design.chronology is None else path_tuning(),
     )
+
+
+def path_tuning() -> PathTuning:
+    roots = np.random.default_rng(1).normal(size=(N, D, D))
+    information = jnp.asarray(roots @ np.swapaxes(roots, 1, 2))
+    return PathTuning(jnp.asarray(0.6), information, jnp.array([0.8, 0.8]))
 
 
 def prior_sampler(model: Model, design: Data):
@@ -87,7 +103,7 @@ def prior_sampler(model: Model, design: Data):
 
     def one(key):
         key_state, key_data = jax.random.split(key)
-        state = sample_prior(key_state, model, N, design.Y.shape[1], jnp.float64)
+        state = sample_prior(key_state, model, N, design.Y.shape[1], jnp.float64, design.chronology)
         return state, sample_data(key_data, state, design, model)
 
     return jax.jit(jax.vmap(one))
@@ -154,6 +170,17 @@ def functions(model: Model, design: Data):
             "|x||w|": jnp.sum((state.X @ state.W.T) ** 2),
             "log likelihood": log_likelihood(state, data, model),
         }
+        if state.lengthscale is not None:
+            steps = jnp.diff(state.X, axis=0)
+            out |= {
+                "lengthscale": state.lengthscale[0],
+                "log lengthscales": jnp.log(state.lengthscale).sum(),
+                "|step|^2 of sessions": jnp.sum(steps[jnp.array([0, 1, 2, 4])] ** 2),
+                "|first step|^2": jnp.sum(steps[0] ** 2),
+                "bend": jnp.sum((steps[2] - steps[1]) ** 2),
+                "between sessions": jnp.sum(state.X[3] * state.X[4]),
+                "within sessions": jnp.sum(state.X[4] * state.X[5]),
+            }
         for name, value in state.theta.items():
             out[name] = value.ravel()[0]
             out["sum log " + name] = jnp.log(value).sum()
@@ -193,10 +220,10 @@ def _many_chains():
         yield
 
 
-def p_values(likelihood, *, n=1500, rounds=10, seed=0, moves=Moves()) -> dict[str, float]:
+def p_values(likelihood, *, n=1500, rounds=10, seed=0, moves=Moves(), process=None) -> dict[str, float]:
     """Bonferroni-corrected p-value of each function."""
     with _many_chains():
-        model, design = model_for(likelihood), design_for(likelihood)
+        model, design = model_for(likelihood, process), design_for(likelihood, process)
         draw, evaluate = prior_sampler(model, design), functions(model, design)
         key_start, key_run, key_prior = jax.random.split(jax.random.key(seed), 3)
         state, data = draw(jax.random.split(key_start, n))
@@ -213,15 +240,15 @@ def p_values(likelihood, *, n=1500, rounds=10, seed=0, moves=Moves()) -> dict[st
 
 
 @functools.cache
-def _starts(likelihood: likelihoods.Likelihood, n: int, seed: int):
+def _starts(likelihood: likelihoods.Likelihood, process: Matern | None, n: int, seed: int):
     """Draws of (unknowns, table) from the prior, and the functions of them."""
-    model, design = model_for(likelihood), design_for(likelihood)
+    model, design = model_for(likelihood, process), design_for(likelihood, process)
     state, data = prior_sampler(model, design)(jax.random.split(jax.random.key(seed), n))
     evaluate = functions(model, design)
     return state, data, evaluate, jax.device_get(evaluate(state, data.Y, data.trials))
 
 
-def block_p_values(step, likelihood, *, n=1000, repeats=5, seed=0) -> dict[str, float]:
+def block_p_values(step, likelihood, *, n=1000, repeats=5, seed=0, process=None) -> dict[str, float]:
     """Bonferroni-corrected p-value of each function that the block changes, for its place and for its spread.
 
     Each replicate starts at a draw from the prior and takes the block's step a few times. A value is replaced by its
@@ -229,9 +256,9 @@ def block_p_values(step, likelihood, *, n=1000, repeats=5, seed=0) -> dict[str, 
     its conditional invariant, and are compared with their standard errors.
     """
     with _many_chains():
-        model, design = model_for(likelihood), design_for(likelihood)
+        model, design = model_for(likelihood, process), design_for(likelihood, process)
         tuning = tuning_for(design)
-        state, data, evaluate, before = _starts(likelihood, n, seed)
+        state, data, evaluate, before = _starts(likelihood, process, n, seed)
 
         def replicate(key, state, Y, trials):
             table = design._replace(Y=Y, trials=trials)

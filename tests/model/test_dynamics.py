@@ -183,3 +183,60 @@ def test_which_priors_know_no_rotation():
     assert Matern(lengthscale=2.0).exchangeable
     assert Matern(lengthscale=(2.0, 2.0)).exchangeable
     assert not Matern(lengthscale=(2.0, 3.0)).exchangeable
+
+
+def states(nu):
+    """The covariance of (x, v) of all rows of one dimension, from its recursion."""
+    lengthscale = jnp.asarray(LENGTHSCALES[:1])
+    step = dynamics.transitions(Matern(nu), lengthscale, chronology())
+    N = len(GAPS)
+    full = np.zeros((N, 2, N, 2))
+    entry = lambda part, n: float(part[n, 0])  # noqa: E731
+    for n in range(N):
+        A = np.array([[entry(step.xx, n), entry(step.xv, n)], [entry(step.vx, n), entry(step.vv, n)]])
+        Q = np.array([[entry(step.Q_xx, n), entry(step.Q_xv, n)], [entry(step.Q_xv, n), entry(step.Q_vv, n)]])
+        for m in range(n):
+            full[n, :, m] = A @ full[n - 1, :, m]
+            full[m, :, n] = full[n, :, m].T
+        full[n, :, n] = Q if n == 0 else A @ full[n - 1, :, n - 1] @ A.T + Q
+    return step, full.reshape(2 * N, 2 * N)
+
+
+def conditioned(full, on, values):
+    """Mean and covariance of the other entries of a Gaussian given some."""
+    rest = np.setdiff1d(np.arange(len(full)), on)
+    slope = full[np.ix_(rest, on)] @ np.linalg.inv(full[np.ix_(on, on)])
+    return slope @ values, full[np.ix_(rest, rest)] - slope @ full[np.ix_(on, rest)], rest
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5])
+def test_velocities_given_positions_are_those_of_the_dense_gaussian(nu):
+    """Draws are linear in the noise: their mean and covariance follow exactly."""
+    step, full = states(nu)
+    N = len(GAPS)
+    x = np.random.default_rng(0).normal(size=N)
+    mean, covariance, _ = conditioned(full, np.arange(0, 2 * N, 2), x)
+    draw = lambda e: dynamics.draw_velocities(e[:, None], jnp.asarray(x)[:, None], step)[:, 0]  # noqa: E731
+    at_zero = np.asarray(draw(jnp.zeros(N)))
+    root = np.stack([np.asarray(draw(jnp.eye(N)[n])) - at_zero for n in range(N)], axis=1)
+    np.testing.assert_allclose(at_zero, mean, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(root @ root.T, covariance, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("nu", [0.5, 1.5])
+def test_rows_between_their_neighbours_are_those_of_the_dense_gaussian(nu):
+    """Given the states of all other rows; v integrated out of x, and v given x."""
+    step, full = states(nu)
+    N = len(GAPS)
+    s = np.random.default_rng(1).normal(size=2 * N)
+    found = dynamics.between_neighbours(jnp.asarray(s[::2])[:, None], jnp.asarray(s[1::2])[:, None], step)
+    for n in range(N):
+        others = np.setdiff1d(np.arange(2 * N), [2 * n, 2 * n + 1])
+        mean, covariance, _ = conditioned(full, others, s[others])
+        assert float(found.mean[n, 0]) == pytest.approx(mean[0], rel=1e-6, abs=1e-8)
+        assert float(found.precision[n, 0]) == pytest.approx(1 / covariance[0, 0], rel=1e-6)
+        slope = covariance[1, 0] / covariance[0, 0]
+        left = covariance[1, 1] - slope * covariance[0, 1]
+        assert float(found.v_precision[n, 0]) == pytest.approx(1 / left, rel=1e-6)
+        v_mean = float(found.v_mean[n, 0] + found.v_slope[n, 0] * 0.7)
+        assert v_mean == pytest.approx(mean[1] + slope * (0.7 - mean[0]), rel=1e-6, abs=1e-7)

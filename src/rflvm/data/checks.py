@@ -213,9 +213,16 @@ def _check_not_empty(observed: np.ndarray, axis: int, name: str) -> None:
         )
 
 
-def as_table(Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int) -> Table:
+def as_table(
+    Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int, dynamics: Matern | None = None, times: Any = None,
+    sessions: Any = None,
+) -> Table:  # fmt: skip
     """A table as an engine takes it: of any kind, read and checked here, or one that was checked before."""
-    return Y if isinstance(Y, Table) else check_table(tables.read(Y).values, likelihood, mask, offset, D)
+    if isinstance(Y, Table):
+        return Y
+    reading = tables.read(Y)
+    timeline = timeline_for(dynamics, reading, times, sessions)
+    return check_table(reading.values, likelihood, mask, offset, D, timeline)
 
 
 def table_and_family(

@@ -221,18 +221,15 @@ class Innovations(NamedTuple):
 def innovations(prior: Matern, lengthscale: Float[Array, " D"], chronology: Chronology) -> Innovations:
     """The recursion of the variance of the velocity given the rows so far, and what follows from it."""
     step = transitions(prior, lengthscale, chronology)
-    # The variance that is left of v after x was seen is (S C_vv - C_xv^2) / S; without p^2, which cancels:
-    within = step.xv**2 * step.Q_vv + step.vv**2 * step.Q_xx - 2 * step.xv * step.vv * step.Q_xv
-    determinant = step.Q_xx * step.Q_vv - step.Q_xv**2
 
     def observe(p, inputs):
-        step, within, determinant = inputs
+        step, Q = inputs
         S = step.xv**2 * p + step.Q_xx
         C = step.xv * step.vv * p + step.Q_xv
         root = jnp.sqrt(S)
-        return (p * within + determinant) / S, (root, C / root)
+        return (p * Q.within + Q.determinant) / S, (root, C / root)
 
-    _, (deviation, gain) = lax.scan(observe, jnp.zeros_like(lengthscale), (step, within, determinant))
+    _, (deviation, gain) = lax.scan(observe, jnp.zeros_like(lengthscale), (step, _remainders(step)))
     return Innovations(step, deviation, gain)
 
 
@@ -271,6 +268,101 @@ def log_density(X: Float[Array, "N D"], recursion: Innovations) -> Float[Array, 
 def times_precision(X: Float[Array, "N D"], recursion: Innovations) -> Float[Array, "N D"]:
     """K^{-1} x of each dimension."""
     return jax.grad(lambda X: 0.5 * jnp.sum(whiten(X, recursion) ** 2))(X)
+
+
+def draw_velocities(noise: Float[Array, "N D"], X: Float[Array, "N D"], step: Transitions) -> Float[Array, "N D"]:
+    """V given X, from standard normal numbers: a filter that sees x without noise, and draws from the last row back."""
+
+    def observe(carry, inputs):
+        x_before, m, p = carry
+        x, step, Q = inputs
+        S = step.xv**2 * p + step.Q_xx
+        C = step.xv * step.vv * p + step.Q_xv
+        away = x - step.xx * x_before - step.xv * m
+        m = step.vx * x_before + step.vv * m + C / S * away
+        p = (p * Q.within + Q.determinant) / S
+        return (x, m, p), (m, p)
+
+    def back(v_ahead, inputs):
+        m, p, x, x_ahead, step, determinant, e = inputs
+        x_away, v_away = x_ahead - step.xx * x, v_ahead - step.vx * x
+        # Q^{-1} times the column (xv, vv) of A, the coefficients of v in the next state.
+        on_x = (step.Q_vv * step.xv - step.Q_xv * step.vv) / determinant
+        on_v = (step.Q_xx * step.vv - step.Q_xv * step.xv) / determinant
+        precision = 1 / p + on_x * step.xv + on_v * step.vv
+        v = (m / p + on_x * x_away + on_v * v_away) / precision + e / jnp.sqrt(precision)
+        return v, v
+
+    Q, zero = _remainders(step), jnp.zeros_like(X[0])
+    mean, variance = lax.scan(observe, (zero, zero, zero), (X, step, Q))[1]
+    ahead = jax.tree.map(_ahead, step)
+    known = (mean, variance, X, _ahead(X), ahead, _ahead(Q.determinant, 1.0), noise)
+    return lax.scan(back, zero, known, reverse=True)[1]
+
+
+def _ahead(part: Float[Array, "N D"], beyond: float = 0.0) -> Float[Array, "N D"]:
+    """The next row's entries; beyond the last row a session of its own, which says nothing of this one."""
+    return jnp.concatenate([part[1:], jnp.full_like(part[:1], beyond)])
+
+
+class Conditional(NamedTuple):
+    """The Gaussian of a row's states (x, v) given those of the rows before and after, dimension by dimension.
+
+    Attributes
+    ----------
+    mean, precision : array (N, D)
+        Of x, with v integrated out.
+    v_mean, v_slope, v_precision : array (N, D)
+        Given x too, v has the mean v_mean + v_slope x.
+    """
+
+    mean: Float[Array, "N D"]
+    precision: Float[Array, "N D"]
+    v_mean: Float[Array, "N D"]
+    v_slope: Float[Array, "N D"]
+    v_precision: Float[Array, "N D"]
+
+
+def between_neighbours(X: Float[Array, "N D"], V: Float[Array, "N D"], step: Transitions) -> Conditional:
+    """p(x_n, v_n | s_{n-1}, s_{n+1}) of all rows at once, from Q_n^{-1} and A_{n+1}' Q_{n+1}^{-1} A_{n+1}."""
+    zero = jnp.zeros_like(X[:1])
+    x_before, v_before = (jnp.concatenate([zero, part[:-1]]) for part in (X, V))
+    determinant = _remainders(step).determinant
+    x_from = step.xx * x_before + step.xv * v_before
+    v_from = step.vx * x_before + step.vv * v_before
+    P_xx, P_xv, P_vv = step.Q_vv / determinant, -step.Q_xv / determinant, step.Q_xx / determinant
+    L_xx, L_xv, L_vv = P_xx, P_xv, P_vv
+    h_x, h_v = P_xx * x_from + P_xv * v_from, P_xv * x_from + P_vv * v_from
+
+    after = jax.tree.map(_ahead, step)
+    P_xx, P_xv, P_vv = (_ahead(part) for part in (P_xx, P_xv, P_vv))
+    B_xx, B_xv = P_xx * after.xx + P_xv * after.vx, P_xx * after.xv + P_xv * after.vv  # Q^{-1} A
+    B_vx, B_vv = P_xv * after.xx + P_vv * after.vx, P_xv * after.xv + P_vv * after.vv
+    L_xx += after.xx * B_xx + after.vx * B_vx
+    L_xv += after.xx * B_xv + after.vx * B_vv
+    L_vv += after.xv * B_xv + after.vv * B_vv
+    h_x += B_xx * _ahead(X) + B_vx * _ahead(V)
+    h_v += B_xv * _ahead(X) + B_vv * _ahead(V)
+
+    precision = L_xx - L_xv**2 / L_vv
+    mean = (h_x - L_xv * h_v / L_vv) / precision
+    return Conditional(mean, precision, h_v / L_vv, -L_xv / L_vv, L_vv)
+
+
+class Remainders(NamedTuple):
+    """Of each step: |Q|, and the variance that v's variance of 1 before it leaves to v once x is seen, times that of x.
+
+    In (S C_vv - C_xv^2) / S, what is left of v after x was seen, the square of the variance p before cancels: it is
+    (p within + determinant) / S.
+    """
+
+    within: Float[Array, "N D"]
+    determinant: Float[Array, "N D"]
+
+
+def _remainders(step: Transitions) -> Remainders:
+    within = step.xv**2 * step.Q_vv + step.vv**2 * step.Q_xx - 2 * step.xv * step.vv * step.Q_xv
+    return Remainders(within, step.Q_xx * step.Q_vv - step.Q_xv**2)
 
 
 def log_determinant(information: Float[Array, "N D"], step: Transitions) -> Float[Array, ""]:

@@ -10,6 +10,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ..numerics import linalg
+from .dynamics import Conditional
 from .features import features, features_and_slopes, linear_predictor
 from .joint import Data, Model, State
 
@@ -18,7 +19,7 @@ class Local(NamedTuple):
     """What a proposal needs to know about each row at a point."""
 
     X: Float[Array, "N D"]
-    value: Float[Array, " N"]  # log p(y_n | x_n) + log p(x_n)
+    value: Float[Array, " N"]  # log p(y_n | x_n) + log p(x_n), up to a constant
     gradient: Float[Array, "N D"]
     metric: Float[Array, "N D D"]
 
@@ -31,12 +32,20 @@ def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -
     return cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1)
 
 
-def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Local:
-    """Value, gradient and metric of each row."""
+def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model, prior: Conditional | None = None) -> Local:
+    """Value, gradient and metric of each row, its prior N(0, I) or what its neighbours in time make of it."""
     Phi, slopes = features_and_slopes(X, state.W)
     F = linear_predictor(Phi, state.beta, data.offset)
     dF = slopes @ state.beta
     cells, G, curvature = _slope_and_curvature(F, state.theta, data, model)
+    if prior is not None:
+        away = X - prior.mean
+        return Local(
+            X=X,
+            value=cells.sum(axis=1) - 0.5 * jnp.sum(prior.precision * away**2, axis=1),
+            gradient=jnp.einsum("dnj,nj->nd", dF, G) - prior.precision * away,
+            metric=_cell_information(dF, curvature) + jax.vmap(jnp.diag)(prior.precision),
+        )
     return Local(
         X=X,
         value=cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1),
@@ -50,9 +59,17 @@ def information(
     model: Model,
 ) -> Float[Array, "N D D"]:  # fmt: skip
     """The metric of each row at X: its prior precision plus the Fisher information of its cells."""
+    return cell_information(X, W, beta, theta, data, model) + jnp.eye(X.shape[1], dtype=X.dtype)[None]
+
+
+def cell_information(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict[str, Array], data: Data,
+    model: Model,
+) -> Float[Array, "N D D"]:  # fmt: skip
+    """The Fisher information of the cells of each row about its position."""
     Phi, slopes = features_and_slopes(X, W)
     F, dF = linear_predictor(Phi, beta, data.offset), slopes @ beta
-    return _metric(dF, _slope_and_curvature(F, theta, data, model)[2])
+    return _cell_information(dF, _slope_and_curvature(F, theta, data, model)[2])
 
 
 def _slope_and_curvature(F, theta, data: Data, model: Model):
@@ -60,9 +77,12 @@ def _slope_and_curvature(F, theta, data: Data, model: Model):
     return parts if data.mask is None else tuple(jnp.where(data.mask, part, 0) for part in parts)
 
 
+def _cell_information(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:
+    return jnp.einsum("dnj,enj->nde", dF, dF * curvature[None])
+
+
 def _metric(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:
-    weighted = dF * curvature[None]
-    return jnp.einsum("dnj,enj->nde", dF, weighted) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
+    return _cell_information(dF, curvature) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
 
 
 def scoring_direction(local: Local) -> Float[Array, "N D"]:

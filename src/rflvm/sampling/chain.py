@@ -39,7 +39,7 @@ def advance(chain: Chain, key: Array, t: int, burnin: bool, data: Data, model: M
 
 
 def _raise_if_broken(t: int, state: State, infos: dict[str, Any]) -> None:
-    for name in ("alpha", "W", "X", "theta", "beta"):
+    for name in ("alpha", "W", "X", "lengthscale", "theta", "beta"):
         values = jax.tree.leaves((getattr(state, name), getattr(infos.get(name), "value", 0.0)))
         if not all(np.isfinite(np.asarray(value)).all() for value in values):
             jitter = max(float(infos[block].jitter) for block in ("W", "beta") if block in infos)

@@ -49,6 +49,8 @@ def settings(table: Table, model: Model, run: Run, init: str | np.ndarray, n_cha
         "n_chains": n_chains,
         "dtype": dtype,
     }
+    if table.timeline is not None:
+        values |= {"dynamics": model.dynamics, "gap": table.timeline.gap, "first": table.timeline.first}
     values |= {name: getattr(run, name) for name in ("seed", "n_burnin", "thin")}
     values |= dict(zip(("latents", "frequencies", "coefficients"), run.moves, strict=True))
     return {name: _describe(value) for name, value in values.items()}

@@ -20,7 +20,9 @@ from ..files import lock, npz
 from ..maximum import starts
 from ..maximum.maximise import PROGRESS, find_maximum
 from ..maximum.states import draw_state, from_prior
+from ..model import dynamics as over_time
 from ..model.draws import Draws, Recorder, Run
+from ..model.dynamics import Matern
 from ..model.joint import Data, Model, Prior, State, is_marginal, log_joint, state_shapes
 from ..numerics import linalg, memory_maps, scalars
 from ..numerics.compilation import compiled
@@ -54,6 +56,9 @@ def sample(
     offset: np.ndarray | None = None,
     init: Literal["map", "pca", "isomap", "tsne", "kernel"] | np.ndarray = "map",
     prior: Prior = Prior(),
+    dynamics: str | Matern | None = None,
+    times: Any = None,
+    sessions: Any = None,
     latents: Literal["sample", "map"] = "sample",
     frequencies: Literal["hmc", "prior", "fixed"] = "hmc",
     coefficients: Literal["hmc", "polya-gamma"] = "hmc",
@@ -91,6 +96,8 @@ def sample(
         everything else from the prior.
     prior : Prior
         Hyperparameters; for the Gaussian, of the standardised table.
+    dynamics, times, sessions
+        A prior over time, as in ``maximise``. Paths, and their lengthscale unless it is given, are drawn like all else.
     latents : {"sample", "map"}
         Sample X, or maximise it in every sweep as the paper does.
     frequencies : {"hmc", "prior", "fixed"}
@@ -144,16 +151,19 @@ def sample(
     scalars.positive("memory_budget", memory_budget)
     if not callable(progress):
         scalars.flag("progress", progress)
-    table, family = checks.table_and_family(Y, family, mask, offset, D)
+    process = over_time.get(dynamics, D)
+    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         n_kept = lengths["n_samples"] // lengths["thin"]
         at_maximum = isinstance(init, str) and init == "map"
         footprint.check(size, footprint.of_chains(size, chain_count, n_kept, memory_budget, at_maximum))
     X0 = checks.check_start(init, table.Y.shape[0], D, ("map", *starts.STARTS))
-    model = Model(family, D, H, checks.check_prior(prior))
+    model = Model(family, D, H, checks.check_prior(prior), process)
     if latents == "map" and is_marginal(model):
         raise ValueError('latents="map" moves rows one by one: use likelihoods.Gaussian(marginal=False)')
+    if latents == "map" and process is not None:
+        raise ValueError('latents="map" moves rows one by one, and dynamics= ties them together: use latents="sample"')
     if coefficients == "polya-gamma" and not family.polya_gamma:
         raise ValueError(f'coefficients="polya-gamma" needs a logistic family, not {family.name}')
     memory_maps.free_if_scarce()
@@ -186,6 +196,8 @@ def continue_sampling(
     *,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    times: Any = None,
+    sessions: Any = None,
     progress: bool | Callable[[Progress], None] = False,
     memory_budget: float = memory.BUDGET,
 ) -> Draws:
@@ -193,7 +205,7 @@ def continue_sampling(
 
     Parameters
     ----------
-    Y, mask, offset
+    Y, mask, offset, times, sessions
         As they were given to ``sample``.
     draws : Draws
         What ``sample`` or ``continue_sampling`` returned, also after an interrupt.
@@ -213,9 +225,11 @@ def continue_sampling(
     if run is None:
         raise ValueError("these draws do not come from sample, so there are no chains to go on with")
     n_sweeps = run.n_sweeps + checks.check_integer("n_samples", n_samples, 1)
-    table = checks.as_table(Y, model.likelihood, mask, offset, model.D)
+    table = checks.as_table(Y, model.likelihood, mask, offset, model.D, model.dynamics, times, sessions)
     if _digest(table) != run.table:
-        raise ValueError("Y, mask and offset must be those that the draws were made from, and they are others")
+        raise ValueError(
+            "Y, mask, offset, times and sessions must be those that the draws were made from, and they are others"
+        )
     table = table._replace(units=draws.units)  # a model of 0.1 has none
     dtype = str(draws.states[0].X.dtype)
     with precision(dtype), linalg.one_blas_thread():
@@ -231,6 +245,8 @@ def continue_sampling(
 def _digest(table: checks.Table) -> str:
     """A digest of a table, by which a run recognises it; the units follow from the rest."""
     parts = table.Y, table.observed, table.offset, table.trials
+    if table.timeline is not None:
+        parts += table.timeline.gap, table.timeline.first
     return "".join("-" if part is None else npz.digest(part) for part in parts)
 
 

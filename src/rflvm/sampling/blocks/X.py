@@ -12,10 +12,12 @@ rows are dependent and X moves by HMC on the evidence.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ...model.conjugate import log_evidence
 from ...model.features import features
@@ -38,7 +40,15 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
         X, info = hmc.step(key, state.X, target, tuning.X_step, N_LEAPFROG, unit_mass)
         return state._replace(X=X), info
 
-    epsilon = tuning.X_step
+    start = expand(state.X, state, data, model)
+    local, acceptance = langevin(key, start, lambda X: expand(X, state, data, model), tuning.X_step)
+    return state._replace(X=local.X), Info(acceptance.mean(), local.value.sum())
+
+
+def langevin(
+    key: Array, start: Local, at: Callable[[Float[Array, "N D"]], Local], epsilon: Float[Array, ""]
+) -> tuple[Local, Float[Array, " K"]]:
+    """A few Langevin proposals for each row, and the mean acceptance of each; ``at`` expands all rows at a point."""
 
     def drift(local: Local):
         L = linalg.small_cholesky(local.metric)
@@ -54,7 +64,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
         key_noise, key_accept = jax.random.split(key)
         noise = jax.random.normal(key_noise, here.X.shape, here.X.dtype)
         L, mean = drift(here)
-        there = expand(mean + epsilon * linalg.small_solve_lower_transposed(L, noise), state, data, model)
+        there = at(mean + epsilon * linalg.small_solve_lower_transposed(L, noise))
         log_ratio = there.value - here.value + log_proposal(here.X, *drift(there)) - log_proposal(there.X, L, mean)
         log_ratio = jnp.where(jnp.isnan(log_ratio), -jnp.inf, log_ratio)
         accept = jnp.log(jax.random.uniform(key_accept, log_ratio.shape, log_ratio.dtype)) < log_ratio
@@ -63,9 +73,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
         )
         return chosen, jnp.exp(jnp.minimum(log_ratio, 0)).mean()
 
-    start = expand(state.X, state, data, model)
-    local, acceptance = lax.scan(propose, start, jax.random.split(key, N_PROPOSALS))
-    return state._replace(X=local.X), Info(acceptance.mean(), local.value.sum())
+    return lax.scan(propose, start, jax.random.split(key, N_PROPOSALS))
 
 
 def step_map(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:

@@ -4,7 +4,8 @@ Along this direction the other blocks mix slowly, since X, W, mu and Sigma would
 Here they do: A = I + (c - 1)uu' stretches a random direction u, mu -> A^{-1}mu and
 Sigma -> A^{-1} Sigma A^{-1} go along, and only the priors of X and of (mu, Sigma), with the
 Jacobian c^{N - (D + 2)K} for K occupied components, decide. (The densities of the w_h and the
-Jacobian of W cancel.)
+Jacobian of W cancel.) With a prior over time log p(X) is that of paths, and where each dimension has a lengthscale of
+its own u is an axis: a mixture of rough and smooth paths would be refused.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from ...model import spectral
-from ...model.joint import Data, Model, State
+from ...model.joint import Data, Model, State, log_prior_latents
 from .tuning import Tuning
 
 N_MOVES = 4
@@ -52,14 +53,21 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 
     def log_target(state):
         components = jnp.where(occupied, spectral.niw_log_density(niw, state.mu, state.Sigma), 0)
-        return components.sum() - 0.5 * jnp.sum(state.X**2)
+        if model.dynamics is None:
+            return components.sum() - 0.5 * jnp.sum(state.X**2)
+        return components.sum() + log_prior_latents(state.X, state.lengthscale, data.chronology, model.dynamics)
+
+    def direction(key):
+        u = jax.random.normal(key, (D,), state.W.dtype)
+        if model.dynamics is None or model.dynamics.exchangeable:
+            return u / jnp.linalg.norm(u)
+        return jax.nn.one_hot(jnp.argmax(jnp.abs(u)), D, dtype=u.dtype)
 
     def move(carry, key):
         state, current = carry
         key_u, key_c, key_accept = jax.random.split(key, 3)
-        u = jax.random.normal(key_u, (D,), state.W.dtype)
         log_c = width * jax.random.normal(key_c, (), state.W.dtype)
-        new = stretched(state, u / jnp.linalg.norm(u), log_c)
+        new = stretched(state, direction(key_u), log_c)
         value = log_target(new)
         log_ratio = value - current + exponent * log_c
         accept = jnp.log(jax.random.uniform(key_accept, (), state.W.dtype)) < log_ratio

@@ -9,6 +9,15 @@ from jaxtyping import Array, Float
 
 from ...likelihoods.base import sum_observed
 from ...model.joint import Data, Model, State, is_marginal, predictor
+from ...model.rows import cell_information
+
+
+class PathTuning(NamedTuple):
+    """What a prior over time adds."""
+
+    step: Float[Array, ""]  # leapfrog step of whole paths
+    information: Float[Array, "N D D"]  # mean of what the cells of each row say about its position
+    lengthscale_steps: Float[Array, "2"]  # widths of the proposals with X held and with its innovations held
 
 
 class Tuning(NamedTuple):
@@ -19,6 +28,7 @@ class Tuning(NamedTuple):
     beta_step: Float[Array, " J"]  # leapfrog step of each column's coefficients
     curvature: Float[Array, " J"]  # mean over the N rows of -d^2 log p(y | f) / df^2
     fitted: Float[Array, "N J"]  # mean of F, offset included
+    path: PathTuning | None = None  # with a prior over time
 
 
 def initial(state: State, data: Data, model: Model) -> Tuning:
@@ -30,16 +40,34 @@ def initial(state: State, data: Data, model: Model) -> Tuning:
         beta_step=jnp.full(J, 0.2, dtype),
         curvature=mean_curvature(state, data, model),
         fitted=predictor(state, data.offset),
+        path=None if model.dynamics is None else _initial_path(state, data, model),
+    )
+
+
+def _initial_path(state: State, data: Data, model: Model) -> PathTuning:
+    dtype = data.Y.dtype
+    return PathTuning(
+        step=jnp.asarray(0.2, dtype),
+        information=_information(state, data, model),
+        lengthscale_steps=jnp.full(2, 0.2, dtype),
     )
 
 
 def track(tuning: Tuning, state: State, data: Data, model: Model, rate: Array) -> Tuning:
     """Move the running means of curvature and F towards the state."""
     curvature, F = mean_curvature(state, data, model), predictor(state, data.offset)
+    if tuning.path is not None:
+        mean = tuning.path.information
+        mean = mean + rate * (_information(state, data, model) - mean)
+        tuning = tuning._replace(path=tuning.path._replace(information=mean))
     return tuning._replace(
         curvature=tuning.curvature + rate * (curvature - tuning.curvature),
         fitted=tuning.fitted + rate * (F - tuning.fitted),
     )
+
+
+def _information(state: State, data: Data, model: Model) -> Float[Array, "N D D"]:
+    return cell_information(state.X, state.W, state.beta, state.theta, data, model)
 
 
 def mean_curvature(state: State, data: Data, model: Model) -> Float[Array, " J"]:

@@ -137,7 +137,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_burnin: int = 200,
         n_chains: int = 2,
         thin: int = 1,
-        max_iter: int = 150,
+        max_iter: int = 500,
         init: str | np.ndarray = "auto",
         prior: Prior | None = None,
         random_state: int | np.random.RandomState | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from rflvm.maximum import approach, climb, objective
+from rflvm.model import laplace
 from searches import search_on, table
 
 TOLERANCE = 1e-13
@@ -59,16 +60,21 @@ def test_gradient_of_the_approximation_is_that_of_finite_differences(x64, name):
 
 
 def test_shared_determinants_are_those_of_the_columns_where_the_curvature_is_of_rank_one(x64):
-    """At the intercepts alone the curvature of Poisson cells is of rank one, and with few columns none share."""
+    """At the intercepts alone the curvature of Poisson cells is of rank one."""
     data, model, search = search_on("poisson", "rbf", table("poisson"))
     zero = jax.tree.map(jnp.zeros_like, search.parameters)
     anchor = objective.Anchor(approach._share_curvature(search.parameters, search.mode, data, model), zero)
-    assert anchor.shared.counts.tolist() == [1.0] * 6
     assert search.mode is not None
     F = np.asarray(search.mode.F[0])
-    order = np.argsort(np.exp(F).mean(axis=0))
     product = np.outer(anchor.shared.rows, anchor.shared.columns)
-    np.testing.assert_allclose(product, np.exp(F)[:, order], rtol=1e-10)
+    np.testing.assert_allclose(product, np.exp(F), rtol=1e-10)
+    Phi = objective.scaled_features(search.parameters, search.spectrum)[0]
+    B0_inverse = np.diag(np.asarray(model.prior.precision(Phi.shape[1], Phi.dtype)))
+    P = [Phi.T @ (D[:, None] * Phi) + B0_inverse for D in product.T]
+    half_logdet, slope = jax.jit(laplace._shared_determinants, static_argnums=2)(Phi, anchor.shared, model)
+    assert float(half_logdet) == pytest.approx(0.5 * sum(np.linalg.slogdet(p)[1] for p in P), rel=1e-10)
+    exact = sum(D[:, None] * np.asarray(Phi) @ np.linalg.inv(p) for p, D in zip(P, product.T, strict=True))
+    np.testing.assert_allclose(slope, exact, rtol=1e-8, atol=1e-12)
 
 
 def test_rounds_end_where_the_objective_itself_would(x64):
@@ -85,10 +91,12 @@ def test_rounds_end_where_the_objective_itself_would(x64):
 def test_a_round_that_the_objective_does_not_confirm_is_not_kept(x64, monkeypatch, caplog):
     data, model, search, _ = on_the_way("poisson")
     far = search.with_parameters(X=search.parameters.X + 5.0)
-    monkeypatch.setattr(approach, "_round", lambda *arguments: (far, True))
+    monkeypatch.setattr(approach, "_round", lambda *arguments: (far, 1.0, True))
     with caplog.at_level(logging.INFO, logger="rflvm"):
         after = approach.approach(search, data, model, 100)
-    assert "not confirmed" in caplog.text
+    assert "no more of them" in caplog.text
+    assert not after.approximable
+    assert approach.approach(after, data, model, 100) is after
     np.testing.assert_array_equal(after.parameters.X, search.parameters.X)
 
 

@@ -200,7 +200,7 @@ def test_a_far_start_and_a_warm_one_find_the_same_mode(x64):
     value, evidence = laplace.log_evidence(Phi, {}, far, data, model, TIGHT)
     near, again = laplace.log_evidence(Phi, {}, evidence.mode, data, model, TIGHT)
     assert float(value) == pytest.approx(float(near), rel=1e-12)
-    assert int(again.rounds) < int(evidence.rounds)
+    assert int(again.steps) < int(evidence.steps)
     start = laplace.start(data, model, jnp.zeros_like(state.beta))
     assert float(laplace.log_evidence(Phi, {}, start, data, model, TIGHT)[0]) == pytest.approx(float(near), rel=1e-12)
 

@@ -9,20 +9,25 @@ from ..maximum.competition import CLOSE, Start
 from ..numerics.errors import Sentence
 
 
-def behind(start: Start, winner: Start) -> float:
-    """Nats of log posterior below the winner after the last round that both have made."""
+def behind(start: Start, starts: tuple[Start, ...]) -> float:
+    """Nats of log posterior below the highest start after the last round that this one made.
+
+    Where it was dropped early, the highest of that round need not be the winner.
+    """
     last = len(start.heights) - 1
-    return winner.heights[last] - start.heights[last]
+    return max(other.heights[last] for other in starts if len(other.heights) > last) - start.heights[last]
+
+
+def raced(start: Start) -> bool:
+    """Whether it met all rows and columns, and more than once: the others were dropped after a first short round."""
+    return len(start.heights) > 1 + start.sampled
 
 
 def rival(starts: tuple[Start, ...], N: int) -> Start | None:
-    """Of the starts with another picture that met the whole table twice, the closest if it is close to the winner."""
-    if not starts:
-        return None
-    winner = starts[0]
-    raced = [start for start in starts[1:] if len(start.heights) > 1 and not start.same_picture]
-    near = [start for start in raced if behind(start, winner) < CLOSE * N]
-    return min(near, key=lambda start: behind(start, winner), default=None)
+    """Of the starts with another picture that raced on the whole table, the closest if it is close to the highest."""
+    others = [start for start in starts[1:] if raced(start) and not start.same_picture]
+    near = [start for start in others if behind(start, starts) < CLOSE * N]
+    return min(near, key=lambda start: behind(start, starts), default=None)
 
 
 def caution(starts: tuple[Start, ...], N: int) -> Sentence:
@@ -30,17 +35,53 @@ def caution(starts: tuple[Start, ...], N: int) -> Sentence:
     other = rival(starts, N)
     if other is None:
         return Sentence("")
+    winner, nats = starts[0], behind(other, starts)
+    to_the_end = len(other.heights) == len(winner.heights)
     return Sentence(
         "two arrangements of the rows explain the table about equally well: from the start {other} another picture "
-        "(R^2 {r2:.2f} with this one) has a log posterior {nats:.1f} nats below that from {winner}, {per_row:.3f} per "
-        "row. The standard deviations of positions are those within this arrangement. "
-        "{another_start:To see the other one, fit with init={name}}",
+        "(R^2 {r2:.2f} with this one) {compared}, {per_row:.3f} per row. The standard deviations of positions are "
+        "those within this arrangement. {another_start:To see the other one, fit with init={name}}",
         other=other.name,
         r2=other.r2,
-        nats=behind(other, starts[0]),
-        winner=starts[0].name,
-        per_row=behind(other, starts[0]) / N,
+        compared=Sentence(
+            "has a log posterior {nats:.1f} nats below that from {winner}"
+            if to_the_end
+            else "had a log posterior {nats:.1f} nats below the highest when it was dropped after {n} iterations, in a "
+            "race that {winner} won",
+            nats=nats,
+            winner=winner.name,
+            n=other.n_iterations,
+        ),
+        per_row=nats / N,
         name=repr(other.name.split()[0]),
+    )
+
+
+def compared(starts: tuple[Start, ...]) -> Sentence:
+    """What became of the starts that did not win, where none of them is a rival; empty where there was no other."""
+    others = starts[1:]
+    if not others:
+        return Sentence("")
+    alike = sum(start.same_picture for start in others)
+    lower = sum(raced(start) and not start.same_picture for start in others)
+    dropped = len(others) - alike - lower
+    clauses = {
+        "{alike} led to this picture": alike,
+        "{lower} led to another that is more than {close} nats per row lower": lower,
+        "{dropped} with another picture {were} dropped after a first round{sampled}, and what would have come of "
+        "{them} is not known": dropped,
+    }
+    return Sentence(
+        "of {n} other {starts} " + "; ".join(clause for clause, count in clauses.items() if count),
+        n=len(others),
+        starts="start" if len(others) == 1 else "starts",
+        alike=alike,
+        lower=lower,
+        close=CLOSE,
+        dropped=dropped,
+        were="was" if dropped == 1 else "were",
+        sampled=" on a sample of the table" if starts[0].sampled else "",
+        them="it" if dropped == 1 else "them",
     )
 
 

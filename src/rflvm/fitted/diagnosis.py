@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..maximum.competition import CLOSE
 from ..numerics.errors import Sentence
 from . import arrangements, diagnostics
 from .fit import Fitted
@@ -40,12 +39,9 @@ def verdict(fitted: Fitted) -> Sentence:
         return Sentence("What to do: {advice}.", advice=fitted.advice)
     if fitted.caution:
         return Sentence("Read with care: {caution}.", caution=fitted.caution)
-    n_others = len(fitted.starts) - 1
-    if n_others > 0:
+    compared = arrangements.compared(fitted.starts)
+    if compared:
         return Sentence(
-            "Nothing speaks against relying on this fit: the climb converged, and of {n_others} other starts none led "
-            "to another picture within {close} nats per row.",
-            n_others=n_others,
-            close=CLOSE,
+            "Nothing speaks against relying on this fit: the climb converged, and {compared}.", compared=compared
         )
     return Sentence("Nothing speaks against relying on this fit.")

@@ -29,11 +29,16 @@ logger = logging.getLogger(__name__)
 # objective anew more often. A choice without a measurement of its own.
 N_ROUND = 25
 
+# Share of the rise of the approximation that the objective must confirm, or rounds are of no use. A choice without a
+# measurement.
+MIN_CONFIRMED = 0.5
+
 
 def approach(search: Search, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration = ignore) -> Search:
     """Rounds on the approximation, until one gains little, costs much or the objective does not confirm its gain.
 
-    Where the modes of beta are not found, single precision may be too coarse: that is left to ``climb``.
+    Where the modes of beta are not found, single precision may be too coarse: that is left to ``climb``. Rounds that
+    are of no use are not tried again.
 
     Returns
     -------
@@ -43,27 +48,27 @@ def approach(search: Search, data: Data, model: Model, n_iterations: int, on_ite
         iterations that led nowhere are not counted. A search with the conjugate Gaussian is returned as it is: the
         objective itself is cheap then.
     """
-    if search.mode is None:
+    if search.mode is None or not search.approximable:
         return search
     here, gradient, arrived = measured(search, data, model)
     if not (arrived and np.isfinite(here.value)):
-        return search
+        return dataclasses.replace(search, approximable=False)
     here, n_left = dataclasses.replace(here, convergence="iteration limit"), n_iterations
     try:
         while n_left > 0:
-            there, worthwhile = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
+            there, promised, cheap = _round(here, gradient, data, model, min(N_ROUND, n_left), on_iteration)
             n_taken = max(there.n_iterations - here.n_iterations, 1)
             n_left -= n_taken
             there, slope, arrived = measured(there, data, model)
             gain = there.value - here.value
-            if not gain > 0:
-                logger.info("a round of %d iterations was not confirmed", n_taken)
-                break
-            here, gradient = dataclasses.replace(there, trace=[*here.trace, there.value]), slope
-            if not (arrived and worthwhile):
-                break
-            if gain < MIN_RISE * n_taken * len(data.Y):
-                return dataclasses.replace(here, convergence="converged")
+            confirmed = gain >= MIN_CONFIRMED * promised
+            if gain > 0:
+                here, gradient = dataclasses.replace(there, trace=[*here.trace, there.value]), slope
+                if max(gain, promised) < MIN_RISE * n_taken * len(data.Y):
+                    return dataclasses.replace(here, convergence="converged")
+            if not (gain > 0 and confirmed and arrived and cheap):
+                logger.info("a round of %d iterations rose by %.1f, not %.1f: no more of them", n_taken, gain, promised)
+                return dataclasses.replace(here, approximable=False)
     except KeyboardInterrupt:
         return dataclasses.replace(here, convergence="interrupted")
     return here
@@ -79,8 +84,8 @@ def measured(search: Search, data: Data, model: Model) -> tuple[Search, Paramete
 
 def _round(
     search: Search, gradient: Parameters, data: Data, model: Model, n_iterations: int, on_iteration: OnIteration
-) -> tuple[Search, bool]:
-    """L-BFGS on the approximation at the search's point, its value left as it was, and whether that was cheap."""
+) -> tuple[Search, float, bool]:
+    """L-BFGS on the approximation at the search's point, its value left as it was; the rise, and if that was cheap."""
     anchor = anchored(search, gradient, data, model)
     ascent = Ascent(search, data, model, lambda _: on_iteration(search.value), np.inf, anchor)
     ascend(ascent, n_iterations)
@@ -90,7 +95,7 @@ def _round(
         mode=ascent.mode,
         n_iterations=search.n_iterations + max(len(ascent.heights) - 1, 0),
     )
-    return there, not ascent.costs_too_much
+    return there, ascent.height - ascent.heights[0] if ascent.heights else 0.0, not ascent.costs_too_much
 
 
 def anchored(search: Search, gradient: Parameters, data: Data, model: Model) -> Anchor:

@@ -38,6 +38,7 @@ GRADIENT_TOLERANCE = 1e-4  # converged as well: no derivative is larger; SciPy's
 # When the modes of beta count as found, by the Newton decrement (about twice the log density left to gain in a column).
 # Choices without a measurement.
 MODE_TOLERANCE = {"float32": 1e-7, "float64": 1e-9}  # within an evaluation, relative to the column's log density
+NEAR = 10.0  # times as much within a round of ``approach``, which is judged by the objective itself
 MAX_DECREMENT = 0.1  # at the end of a climb: more than this would be a visible error of the height
 
 # Evaluations in a row that do not find the modes after which single precision is given up: each of them costs as many
@@ -46,7 +47,7 @@ MAX_MISSES = 8
 
 # Times that a round on the approximation of the objective may compute P_j^{-1} anew, on average over columns: each of
 # them is most of an evaluation of the objective itself, which then serves better. A choice without a measurement.
-MAX_RENEWALS = 8.0
+MAX_RENEWALS = 16.0
 
 # Weight of the smooth deformations in the preconditioner. A choice without a measurement.
 SMOOTH_SCALE = 0.5
@@ -178,7 +179,7 @@ class Ascent:
     ):  # fmt: skip
         self._search, self._data, self._model, self._anchor = search, data, model, anchor
         self._on_iteration, self._max_misses = on_iteration, max_misses
-        self._tolerance = MODE_TOLERANCE[str(data.Y.dtype)]
+        self._tolerance = MODE_TOLERANCE[str(data.Y.dtype)] * (1.0 if anchor is None else NEAR)
         self.best, self.unravel = flatten(search.parameters)
         self._preconditioner = Preconditioner.at(search, data, model)
         self.start = self._preconditioner.coordinates(self.best)

@@ -1,8 +1,9 @@
 """Several starts of X compete: many on a Gaussian stand-in for the table, the best few on the table itself.
 
 The log posterior has many modes, and the start decides which of them is found. On the stand-in one Cholesky factor
-serves all columns, and many starts can be tried and shaped. PCA, Isomap, t-SNE and kernel matching meet the table in
-any case. There a start is dropped when it could not catch up with the highest at the rate at which it last rose.
+serves all columns, and many starts can be tried and shaped. PCA and kernel matching meet the table in any case, Isomap
+and t-SNE where they show another picture. There a start is dropped when it could not catch up with the highest at the
+rate at which it last rose.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..model import dynamics
 from ..model.joint import Data, Model
 from ..numerics.affine import r2_affine
 from . import starts
-from .approach import N_ROUND, approach
+from .approach import approach
 from .climb import OnIteration, climb, ignore
 from .search import Search, begin
 
@@ -36,8 +37,9 @@ N_SHAPED = 2  # starts of the shortlist that go on to the table, besides others 
 N_FIRST_ITERATIONS = 10  # of every start that meets the table; those that lead to one picture can be told by then
 
 # Starts that meet the table as they are, not only after the stand-in: on tables far from Gaussian it can take a good
-# picture apart. Two of them are no graph of neighbours.
-AS_THEY_ARE = ("pca", "isomap", "tsne", "kernel 1")
+# picture apart. Those that are no graph of neighbours always do, the others unless their picture is there already.
+ALWAYS = ("pca", "kernel 1")
+IF_NEW = ("isomap", "tsne")
 
 # The largest number of columns that the first round on the table looks at: one block of ``laplace`` (COLUMN_BLOCK), so
 # that no iteration costs more than that. A choice without a measurement.
@@ -48,8 +50,11 @@ N_COLUMNS = 256
 N_FINALISTS = 4
 N_WIDE_FINALISTS = 2
 
-# Differences of log posterior, in nats, within which two searches on the stand-in are taken to be in one maximum, and
-# below which a round of a race gains nothing. A choice without a measurement.
+# Iterations of each round of the last ones: after two of them it shows which starts cannot catch up. A choice without
+# a measurement.
+N_RACE_ITERATIONS = 15
+
+# Nats of log posterior below which a round of a race gains nothing. A choice without a measurement.
 SAME_MAXIMUM = 5.0
 
 # R^2 between two pictures, after the best affine map in either direction, from which they are the same up to how they
@@ -134,7 +139,10 @@ def choose_start(
             whole = begin(seed, X, data, model, learn_amplitude).with_parameters(
                 log_amplitude=parameters.log_amplitude, log_scale=parameters.log_scale
             )
-            entrants[name].search = dataclasses.replace(whole, n_iterations=entrants[name].search.n_iterations)
+            before = entrants[name].search
+            entrants[name].search = dataclasses.replace(
+                whole, n_iterations=before.n_iterations, approximable=before.approximable
+            )
             entrants[name].n_sampled = 1
     last = _race({name: entrants[name] for name in kept}, data, model, n_iterations, on_iteration)
     winner = max(last, key=lambda name: last[name].heights[-1])
@@ -174,11 +182,12 @@ def _entrants(
     shaped = _screen(candidates, _stand_in(table, sample), model, seed, on_iteration)
     _log_heights("as if Gaussian", {name: search.value for name, search in shaped.items()})
     entrants = {}
-    for name in _distinct(shaped)[:N_SHAPED]:
+    for name in _different({name: np.asarray(shaped[name].parameters.X) for name in _ranked(shaped)})[:N_SHAPED]:
         search = begin(seed, np.asarray(shaped[name].parameters.X), sample, model, learn_amplitude)
         entrants[f"{name} shaped"] = search.with_parameters(log_scale=shaped[name].parameters.log_scale)
-    for name in AS_THEY_ARE:
-        if name in candidates:
+    for name in (*ALWAYS, *IF_NEW):
+        there = [np.asarray(search.parameters.X) for search in entrants.values()]
+        if name in candidates and (name in ALWAYS or not any(_same_picture(X, candidates[name]) for X in there)):
             entrants[name] = begin(seed, candidates[name], sample, model, learn_amplitude)
     return {name: Entrant(search, []) for name, search in entrants.items()}
 
@@ -190,11 +199,11 @@ def _race(
     racing = dict(entrants)
     while True:
         left = {name: n_iterations - entrant.search.n_iterations for name, entrant in racing.items()}
-        _advance_all(racing, data, model, max(min(N_ROUND, *left.values()), 1), on_iteration)
+        _advance_all(racing, data, model, max(min(N_RACE_ITERATIONS, *left.values()), 1), on_iteration)
         highest = max(entrant.heights[-1] for entrant in racing.values())
         racing = {name: entrant for name, entrant in racing.items() if entrant.heights[-1] + entrant.gain >= highest}
         rising = [entrant for entrant in racing.values() if entrant.gain > SAME_MAXIMUM]
-        spent = min(left[name] for name in racing) <= N_ROUND
+        spent = min(left[name] for name in racing) <= N_RACE_ITERATIONS
         if len(racing) == 1 or not rising or spent:
             return entrants
 
@@ -212,12 +221,17 @@ def _advance_all(
 
 def finalists(entrants: dict[str, Entrant], most: int = N_FINALISTS) -> list[str]:
     """The highest few with different pictures: two starts with one picture are on the way to one maximum."""
+    ranked = sorted(entrants, key=lambda name: entrants[name].heights[-1], reverse=True)
+    return _different({name: np.asarray(entrants[name].search.parameters.X) for name in ranked})[:most]
+
+
+def _different(pictures: dict[str, Float[np.ndarray, "N D"]]) -> list[str]:
+    """Names of pictures, in their order, without those that show the same as one before them."""
     kept: list[str] = []
-    for name in sorted(entrants, key=lambda name: entrants[name].heights[-1], reverse=True):
-        X = np.asarray(entrants[name].search.parameters.X)
-        if not any(_same_picture(np.asarray(entrants[other].search.parameters.X), X) for other in kept):
+    for name, X in pictures.items():
+        if not any(_same_picture(pictures[other], X) for other in kept):
             kept.append(name)
-    return kept[:most]
+    return kept
 
 
 def _screen(
@@ -274,16 +288,6 @@ def _sample(data: Data, rows: np.ndarray, seed: int) -> Data:
 def _ranked(searches: dict[str, Search]) -> list[str]:
     """Names from the highest to the lowest."""
     return sorted(searches, key=lambda name: searches[name].value, reverse=True)
-
-
-def _distinct(searches: dict[str, Search]) -> list[str]:
-    """Names from the highest to the lowest, without those in one maximum with one above them."""
-    ranked = _ranked(searches)
-    kept = ranked[:1]
-    for name in ranked[1:]:
-        if searches[kept[-1]].value - searches[name].value > SAME_MAXIMUM:
-            kept.append(name)
-    return kept
 
 
 def _log_heights(round_name: str, heights: dict[str, float]) -> None:

@@ -144,7 +144,7 @@ def maximise(
     n_features: int = 100,
     kernel: Kernel = "rbf",
     init: str | np.ndarray = "auto",
-    n_iterations: int = 150,
+    n_iterations: int = 500,
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,

@@ -48,6 +48,8 @@ class Search:
     convergence : str
         How the last climb ended: "converged", "iteration limit", "line search failed" (while still rising), "modes not
         found" (of beta, by Newton's method, in some column) or "interrupted".
+    approximable : bool
+        Whether rounds of ``approach`` are of use here, as far as is known.
     """
 
     parameters: Parameters
@@ -57,6 +59,7 @@ class Search:
     n_iterations: int = 0
     value: float = -np.inf
     convergence: Convergence = "iteration limit"
+    approximable: bool = True
 
     def with_parameters(self, **values: Any) -> Search:
         """The search with some of its parameters replaced."""

@@ -31,12 +31,12 @@ from .joint import Data, Model, log_prior_beta
 
 # Chosen on the tables of ``benchmarks/map.py`` by the time of a whole fit; none was measured by itself.
 COLUMN_BLOCK = 256  # columns whose factors are in memory at once
-_STEPS = 6  # of Newton's method with one P^{-1}
+_STEPS = 12  # towards the mode with one P^{-1}
+_SHARED_STEPS = 36  # with that of a curvature that columns share
 _ROUNDS = 12  # in which a column may have its P^{-1} computed anew
 _WORST = 32  # columns that have it computed at once, those with the largest decrement
 _DAMPING = 0.1  # of the first step of these, as a share of the column's mean curvature
 _RADIUS = 4.0  # first trust radius: the largest change of a cell of F
-_GROUPS = 8  # of columns with determinants in common, where the curvature is shared
 _CORRECTIONS = 6  # steps of conjugate gradients towards v where D is not the second derivative
 _SLACK = 1e-6  # by which a step may lower the log density, for rounding
 
@@ -108,18 +108,19 @@ class Blocks:
 class SharedCurvature(NamedTuple):
     """Curvatures u_n w_j of rank one in place of those of the cells, for determinants that cost next to nothing.
 
-    Columns with similar w_j are one group, and log |w Phi' diag(u) Phi + B0^{-1}| is computed once for each of them.
+    One decomposition serves all columns: with Phi' diag(u) Phi = V^{-T} diag(s) V^{-1} and V' B0^{-1} V = I, P_j is
+    V^{-T} diag(1 + w_j s) V^{-1}.
     """
 
     rows: Float[Array, " N"]  # u, of mean 1
-    columns: Float[Array, " G"]  # w of each group
-    counts: Float[Array, " G"]  # columns in each group
+    columns: Float[Array, " J"]  # w
 
 
 class Evidence(NamedTuple):
     """What one evaluation gives besides its value."""
 
     mode: Mode
+    steps: Int[Array, ""]  # largest number of steps that a block made before that
     rounds: Int[Array, ""]  # largest number of times that a block computed P^{-1} for some of its columns anew
     renewed: Float[Array, ""]  # how often it did so for each column, on average over its columns
     decrement: Float[Array, ""]  # largest Newton decrement left, about twice the log density to gain
@@ -160,6 +161,7 @@ def log_evidence(
         dtheta = {name: blocks.join(value) for name, value in out.theta_slope.items()}
         evidence = Evidence(
             mode=Mode(out.beta, out.inverse, out.F),
+            steps=out.steps.max(),
             rounds=out.rounds.max(),
             renewed=out.rounds.max().astype(Phi.dtype) * (min(blocks.width, _WORST) / blocks.width),
             decrement=out.decrement.max(),
@@ -185,27 +187,34 @@ def log_evidence(
 def share_curvature(theta: dict[str, Array], mode: Mode, data: Data, model: Model) -> SharedCurvature:
     """Curvatures of rank one with the same totals of rows and columns as those of the cells at a mode."""
     columns = Columns(data.Y, data.mask, data.trials)
-    _, curvature = _slope_and_curvature(Blocks(data.Y.shape[1]).join(mode.F), theta, columns, model)
-    J = curvature.shape[1]
-    per_row, per_column = curvature.mean(axis=1), curvature.mean(axis=0)
-    n_groups = min(J, _GROUPS)
-    group = jnp.arange(J) * n_groups // J
-    counts = jax.ops.segment_sum(jnp.ones(J, curvature.dtype), group, n_groups)
-    weights = jax.ops.segment_sum(jnp.sort(per_column), group, n_groups) / counts
-    u = per_row / jnp.maximum(per_row.mean(), jnp.finfo(curvature.dtype).tiny)
-    return SharedCurvature(u, weights, counts)
+    return _shared(_slope_and_curvature(Blocks(data.Y.shape[1]).join(mode.F), theta, columns, model)[1])
+
+
+def _shared(curvature: Float[Array, "N J"]) -> SharedCurvature:
+    per_row = curvature.mean(axis=1)
+    return SharedCurvature(per_row / _positive(per_row.mean()), curvature.mean(axis=0))
+
+
+def _decomposed(
+    Phi: Float[Array, "N M"], rows: Float[Array, " N"], precision: Float[Array, " M"]
+) -> tuple[Float[Array, " M"], Float[Array, "M M"]]:
+    """s and V of ``SharedCurvature``, in double precision: s spans as many decades as single precision has."""
+    root = jnp.sqrt(precision)
+    gram = (Phi.T @ (Phi * rows[:, None]) / root[:, None] / root[None]).astype(jnp.result_type(float))
+    s, V = jnp.linalg.eigh(gram)
+    return jnp.maximum(s, 0), V / root[:, None].astype(V.dtype)
 
 
 def _shared_determinants(
     Phi: Float[Array, "N M"], shared: SharedCurvature, model: Model
 ) -> tuple[Float[Array, ""], Float[Array, "N M"]]:
     """1/2 sum_j log |P_j| with curvatures of rank one, and its derivative in Phi."""
-    weighted = Phi * shared.rows[:, None]
-    precision = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
-    L, _ = linalg.cholesky(shared.columns[:, None, None] * (Phi.T @ weighted)[None] + precision[None])
-    logdets = jnp.log(jnp.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
-    inverse = jnp.tensordot(shared.counts * shared.columns, linalg.inverse_from_cholesky(L), axes=1)
-    return jnp.sum(shared.counts * logdets), weighted @ inverse
+    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    s, V = _decomposed(Phi, shared.rows, precision)
+    s, w = s[None], shared.columns.astype(s.dtype)[:, None]
+    half_logdet = 0.5 * (jnp.sum(jnp.log1p(w * s)) + len(w) * jnp.sum(jnp.log(precision.astype(s.dtype))))
+    inverse = (V * jnp.sum(w / (1 + w * s), axis=0)[None]) @ V.T
+    return half_logdet, (Phi * shared.rows[:, None]) @ inverse.astype(Phi.dtype)
 
 
 def _log_factor(F, theta, columns: Columns, model: Model):
@@ -242,6 +251,7 @@ class _Block(NamedTuple):
     beta: Float[Array, "M J"]
     inverse: Float[Array, "J M M"]
     F: Float[Array, "N J"]
+    steps: Int[Array, ""]
     rounds: Int[Array, ""]
     decrement: Float[Array, ""]
     arrived: Bool[Array, ""]
@@ -254,7 +264,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
     log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
     base = log_base(theta)
-    beta, _, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    beta, _, *effort = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
     F = linear_predictor(Phi, beta, offset)
     _, curvature = slope_and_curvature(F, theta)
     L, inverse = _factor(Phi, curvature, precision)
@@ -279,7 +289,7 @@ def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model
 
     dF, dtheta, g = jax.grad(with_constants, argnums=(0, 1, 2))(F, theta, Phi @ v)
     dPhi = dF @ beta.T + g @ v.T - 0.5 * dtrace
-    return _Block(values, dPhi, dtheta, beta, inverse, F, rounds, decrement, arrived)
+    return _Block(values, dPhi, dtheta, beta, inverse, F, *effort)
 
 
 def _corrected(v, Phi, q, second, inverse, precision):
@@ -317,7 +327,7 @@ def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model,
     The inverses are those with which Newton's method ended: near enough to begin with the next time.
     """
     base = _log_base(theta, columns, model)
-    beta, inverse, rounds, decrement, arrived = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
+    beta, inverse, *effort = _find_mode(Phi, columns, theta, base, mode, offset, model, tolerance)
 
     def log_density(F, theta):
         return _log_factor(F, theta, columns, model) + _log_base(theta, columns, model)
@@ -326,7 +336,7 @@ def _maximise(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model,
     cells, pullback = jax.vjp(log_density, F, theta)
     dF, dtheta = pullback(jnp.ones_like(cells))
     values = cells.sum(axis=0) + log_prior_beta(beta, theta, model)
-    return _Block(values, dF @ beta.T, dtheta, beta, inverse, F, rounds, decrement, arrived)
+    return _Block(values, dF @ beta.T, dtheta, beta, inverse, F, *effort)
 
 
 def _factor(Phi, weights, precision):
@@ -340,16 +350,19 @@ class _Search(NamedTuple):
     F: Float[Array, "N J"]
     value: Float[Array, " J"]
     gradient: Float[Array, "M J"]
+    curvature: Float[Array, "N J"]  # D
     decrement: Float[Array, " J"]
 
 
 def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Model, tolerance):
-    """Newton's method for all columns: first with the last evaluation's P^{-1}, then the worst with their own.
+    """Conjugate gradients for all columns, then Newton's method for the worst; what was found, and the effort.
 
-    A column begins at its last mode, or without features where that is better. Those that have not arrived after
-    ``_STEPS`` steps are taken ``_WORST`` at a time, with P^{-1} anew each time. Their first step is a weighted least
-    squares fit of the features to the last F, which may be near the new mode where Phi has changed much. It is damped:
-    ``_DAMPING`` of the column's mean curvature is added to the weights, so that cells with little information stay.
+    A column begins at its last mode, or without features where that is better. The steps are preconditioned by the
+    last evaluation's P_j^{-1}, good where X has moved little, and then by that of a curvature that columns share, which
+    is made anew. Columns that have not arrived after them are taken ``_WORST`` at a time, with P_j^{-1} anew each time.
+    Their first step is a weighted least squares fit of the features to the last F, which may be near the new mode where
+    Phi has changed much. It is damped: ``_DAMPING`` of the column's mean curvature is added to the weights, so that
+    cells with little information stay.
     """
     J = mode.beta.shape[1]
     precision = model.prior.precision(Phi.shape[1], Phi.dtype)
@@ -361,6 +374,12 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
 
     def arrived(search: _Search):
         return search.decrement <= tolerance * (1 + jnp.abs(search.value))
+
+    def together(search: _Search):
+        shared = _shared(search.curvature)
+        s, V = (part.astype(Phi.dtype) for part in _decomposed(Phi, shared.rows, precision))
+        scale = 1 / (1 + s[:, None] * shared.columns[None])
+        return _conjugate_gradients(search, lambda g: V @ (scale * (V.T @ g)), _SHARED_STEPS, every, arrived)
 
     def unfinished(carry):
         search, _, _, _, rounds = carry
@@ -376,17 +395,22 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
         weights = curvature + (damping[which] * curvature.mean(axis=0))[None]
         _, inverse = _factor(Phi, weights, precision)
         beta = linalg.multiply_columns(inverse, Phi.T @ (weights * (F - chosen.offset) + g))
-        part = _newton(_better(part, chosen.at(beta)), inverse, chosen, arrived)
+        newton = functools.partial(linalg.multiply_columns, inverse)
+        part, _ = _conjugate_gradients(_better(part, chosen.begin(beta)), newton, _STEPS, chosen, arrived)
         search = _Search(*(field.at[..., which].set(new) for field, new in zip(search, part, strict=True)))
         inverses = inverses.at[which].set(inverse)
         return search, inverses, anchor.at[:, which].set(part.F), damping.at[which].set(0), rounds + 1
 
     every = problem(jnp.arange(J))
     flat = jnp.zeros_like(mode.beta).at[-1].set(mode.beta[-1])
-    search = _newton(_better(every.at(mode.beta), every.at(flat)), mode.inverse, every, arrived)
-    begin = (search, mode.inverse, mode.F, jnp.full_like(search.value, _DAMPING), jnp.zeros((), jnp.int32))
+    last = functools.partial(linalg.multiply_columns, mode.inverse)
+    search = _better(every.begin(mode.beta), every.begin(flat))
+    search, steps = _conjugate_gradients(search, last, _STEPS, every, arrived)
+    none = jnp.zeros((), jnp.int32)
+    search, more = lax.cond(jnp.all(arrived(search)), lambda search: (search, none), together, search)
+    begin = (search, mode.inverse, mode.F, jnp.full_like(search.value, _DAMPING), none)
     search, inverses, _, _, rounds = lax.while_loop(unfinished, refine, begin)
-    return search.beta, inverses, rounds, search.decrement.max(), arrived(search).all()
+    return search.beta, inverses, steps + more, rounds, search.decrement.max(), arrived(search).all()
 
 
 class _Problem(NamedTuple):
@@ -400,19 +424,17 @@ class _Problem(NamedTuple):
     precision: Float[Array, " M"]
     model: Model
 
-    def evaluate(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]):
-        """Value and gradient, for F that belongs to beta."""
-        cells, pullback = jax.vjp(lambda F: _log_factor(F, self.theta, self.columns, self.model), F)
-        (g,) = pullback(jnp.ones_like(cells))
+    def at(self, beta: Float[Array, "M J"], F: Float[Array, "N J"]) -> _Search:
+        """A search at given coefficients and the F that belongs to them."""
+        cells = _log_factor(F, self.theta, self.columns, self.model)
+        g, curvature = _slope_and_curvature(F, self.theta, self.columns, self.model)
         pull = self.precision[:, None] * beta
-        value = (cells + self.base).sum(axis=0)
-        return value - 0.5 * jnp.sum(pull * beta, axis=0), self.Phi.T @ g - pull
+        value = (cells + self.base).sum(axis=0) - 0.5 * jnp.sum(pull * beta, axis=0)
+        return _Search(beta, F, value, self.Phi.T @ g - pull, curvature, jnp.full_like(value, jnp.inf))
 
-    def at(self, beta: Float[Array, "M J"]) -> _Search:
+    def begin(self, beta: Float[Array, "M J"]) -> _Search:
         """A search that begins at given coefficients."""
-        F = self.Phi @ beta + self.offset
-        value, gradient = self.evaluate(beta, F)
-        return _Search(beta, F, value, gradient, jnp.full_like(value, jnp.inf))
+        return self.at(beta, self.Phi @ beta + self.offset)
 
 
 def _better(one: _Search, other: _Search) -> _Search:
@@ -421,39 +443,49 @@ def _better(one: _Search, other: _Search) -> _Search:
     return _Search(*(jnp.where(better, new, old) for new, old in zip(other, one, strict=True)))
 
 
-def _newton(search: _Search, inverse: Float[Array, "J M M"], problem: _Problem, arrived) -> _Search:
-    """At most ``_STEPS`` steps with given P^{-1}.
+def _conjugate_gradients(
+    search: _Search, precondition, n_steps: int, problem: _Problem, arrived
+) -> tuple[_Search, Int[Array, ""]]:
+    """At most so many steps of conjugate gradients, preconditioned by something near P_j^{-1}.
 
-    No cell of F moves by more than a radius, which doubles after a step that improved its column and is cut to a
-    quarter of the step after one that did not: a large count where little was expected would otherwise send F
-    where exp(F) overflows.
+    With P_j^{-1} itself the first is Newton's. With that of another X or beta, each step makes up for part of the
+    difference, and is as long as the present curvature along it says. No cell of F moves by more than a radius, which
+    doubles after a step that improved its column and is cut to a quarter of the step after one that did not: a large
+    count where little was expected would otherwise send F where exp(F) overflows. Also the number of steps made.
     """
+    tiny = jnp.finfo(search.value.dtype).tiny
 
     def aim(search: _Search):
-        direction = linalg.multiply_columns(inverse, search.gradient)
+        direction = precondition(search.gradient)
         return direction, search._replace(decrement=jnp.sum(direction * search.gradient, axis=0))
 
     def advance(carry):
         search, direction, radius, step = carry
         change = problem.Phi @ direction
         largest = jnp.abs(change).max(axis=0)
-        length = jnp.minimum(1, radius / jnp.maximum(largest, jnp.finfo(largest.dtype).tiny))
-        beta, F = search.beta + length[None] * direction, search.F + length[None] * change
-        value, gradient = problem.evaluate(beta, F)
-        slack = _SLACK + 10 * jnp.finfo(value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
-        better = value >= search.value - slack
-        trial = _Search(beta, F, value, gradient, search.decrement)
-        search = _Search(*(jnp.where(better, new, old) for new, old in zip(trial, search, strict=True)))
-        direction, search = aim(search)
+        bend = jnp.sum(search.curvature * change**2, axis=0) + problem.precision @ direction**2
+        length = jnp.sum(direction * search.gradient, axis=0) / jnp.maximum(bend, tiny)
+        length = jnp.minimum(length, radius / jnp.maximum(largest, tiny))
+        trial = problem.at(search.beta + length[None] * direction, search.F + length[None] * change)
+        slack = _SLACK + 10 * jnp.finfo(trial.value.dtype).eps * jnp.abs(search.value)  # what rounding may hide
+        better = trial.value >= search.value - slack
+        last, search = search, _Search(*(jnp.where(better, new, old) for new, old in zip(trial, search, strict=True)))
+        ahead, search = aim(search)
+        # Polak and Ribiere's, between zero and Fletcher and Reeves'; a step that was refused begins anew.
+        turn = search.decrement - jnp.sum(ahead * last.gradient, axis=0)
+        share = jnp.clip(turn, 0, search.decrement) / jnp.maximum(last.decrement, tiny)
+        direction = ahead + jnp.where(better, share, 0)[None] * direction
         return search, direction, jnp.where(better, 2 * radius, length * largest / 4), step + 1
 
     def unfinished(carry):
         search, _, _, step = carry
-        return (step < _STEPS) & ~jnp.all(arrived(search))
+        return (step < n_steps) & ~jnp.all(arrived(search))
 
     direction, search = aim(search)
     radius = jnp.full_like(search.value, _RADIUS)
-    return lax.while_loop(unfinished, advance, (search, direction, radius, 0))[0]
+    start = (search, direction, radius, jnp.zeros((), jnp.int32))
+    search, _, _, step = lax.while_loop(unfinished, advance, start)
+    return search, step
 
 
 class Details(NamedTuple):

@@ -43,7 +43,13 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # Modules a user enters by: they check their own arguments, with better messages, and the tests of
 # those messages must get past the annotations.
-DOORS = {"rflvm.estimator", "rflvm.likelihoods.custom", "rflvm.maximum.maximise", "rflvm.sampling.run"}
+DOORS = {
+    "rflvm.estimator",
+    "rflvm.likelihoods.custom",
+    "rflvm.maximum.maximise",
+    "rflvm.sampling.run",
+    "rflvm.streaming.stream",
+}
 
 _spec = find_spec("rflvm")
 assert _spec is not None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .numerics.linalg import NumericalError
     from .sampling.progress import Progress
     from .sampling.run import continue_sampling, sample
+    from .streaming.result import StreamFit
+    from .streaming.stream import stream
 
     __version__: str
 
@@ -31,12 +33,14 @@ __all__ = [
     "NumericalError",
     "Prior",
     "Progress",
+    "StreamFit",
     "__version__",
     "continue_sampling",
     "likelihoods",
     "load",
     "maximise",
     "sample",
+    "stream",
 ]
 
 # Names are imported when they are asked for: the command line prints its help without waiting for JAX.
@@ -51,7 +55,9 @@ _HOMES = {
     "continue_sampling": "sampling.run",
     "load": "estimator",
     "maximise": "maximum.maximise",
+    "StreamFit": "streaming.result",
     "sample": "sampling.run",
+    "stream": "streaming.stream",
 }
 
 

@@ -19,13 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import likelihoods
 from .data import checks, footprint, memory, tables
+from .data.blocks.sources import open_table
 from .files.npz import FileError
 from .fitted import datatree, diagnosis, rows, saved
-from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum
+from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
 from .maximum.maximise import maximise
+from .maximum.starts import STARTS
 from .model.draws import Draws
 from .model.joint import Prior
 from .sampling.run import continue_sampling, sample
+from .streaming.landmarks import Sample, take_sample
+from .streaming.stream import stream
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +60,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_features : int
         Random features M, an even number. 100 does for smooth functions of two dimensions; raise it for more
         dimensions or very wiggly functions. The time grows with its square.
-    inference : {"gibbs", "map"}
+    inference : {"gibbs", "map", "stream"}
         "gibbs" draws from the posterior, with nothing approximated. "map" finds the most probable positions and
-        draws from Gaussian approximations around them: for a first look, or when the table is large.
+        draws from Gaussian approximations around them: for a first look, or when the table is large. "stream" does so
+        for tables of more than some 20,000 rows, also those that do not fit into memory (docs/large.md).
     kernel : {"learned", "rbf"}
         Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned. With
         "map", "learned" fills gaps better in wide tables and worse in narrow ones, and the pictures are alike
@@ -70,7 +75,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     thin : int
         Keep every ``thin``-th sweep ("gibbs").
     max_iter : int
-        The largest number of iterations of the fit ("map"): from the start that wins to the end.
+        The largest number of iterations of the fit ("map"; "stream": to 2000 rows, which come first): from the start
+        that wins to the end.
     init : {"auto", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where X starts. "auto" lets several starts compete and is worth its seconds. "gibbs" takes "auto", "pca" (as in
         the paper) or positions.
@@ -131,7 +137,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         likelihood: str | likelihoods.Likelihood = "gaussian",
         exposure: Literal["total"] | None = None,
         n_features: int = 100,
-        inference: Literal["gibbs", "map"] = "gibbs",
+        inference: Literal["gibbs", "map", "stream"] = "gibbs",
         kernel: Literal["learned", "rbf"] = "learned",
         n_samples: int = 200,
         n_burnin: int = 200,
@@ -169,13 +175,15 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         checkpoint: str | PathLike | None = None,
         layer: str | None = None,
         key_added: str = KEY,
+        out: str | PathLike | None = None,
     ) -> RFLVM:
         """Fit the model to a table.
 
         Parameters
         ----------
         Y : array, DataFrame, sparse matrix, AnnData or TsdFrame (N, J)
-            The table. NaN means missing.
+            The table. NaN means missing. For "stream" anything that gives rows, or the path of a file: ``rflvm.stream``
+            lists them.
         y : None
             Ignored.
         offset : array (N,), optional
@@ -185,18 +193,29 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         init : str or array (N, D), optional
             In place of the parameter of that name.
         checkpoint : path, optional
-            A folder to which draws are written while they are made ("gibbs"). The same call goes on where a killed
-            one ended, to the same draws, bit for bit.
+            A folder to which draws are written while they are made ("gibbs"), or the state after every epoch
+            ("stream"). The same call goes on where a killed one ended, to the same result, bit for bit.
         layer, key_added : str
             For AnnData: the layer that has the table, and the key of ``obsm`` that gets the positions.
+        out : path, optional
+            A file (.npy) to which the positions are written as they are made ("stream").
 
         Returns
         -------
         RFLVM
             Itself. Ctrl-C keeps the draws made so far.
         """
-        checks.check_choice("inference", self.inference, ("gibbs", "map"))
+        checks.check_choice("inference", self.inference, ("gibbs", "map", "stream"))
         checks.check_choice("kernel", self.kernel, ("learned", "rbf"))
+        init = self.init if init is None else init
+        if self.inference == "stream":
+            self._stream(Y, offset, init, layer, checkpoint, out)
+            self._warn()
+            if tables.kind_of(Y) == "anndata":
+                tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
+            return self
+        if out is not None:
+            raise ValueError('out= is for inference="stream": other engines have the positions in memory')
         if checkpoint is not None and self.inference == "map":
             raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
         reading = tables.read(Y, layer)
@@ -227,7 +246,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "prior": Prior() if self.prior is None else self.prior,
             "progress": self.progress,
         }
-        init = self.init if init is None else init
+        footprint.refuse_long(len(table.Y), self.inference)
         self._check_memory(footprint.size_of(table, family, D, H), init)
         if self.inference == "gibbs":
             draws = self._sample(table, family, init, checkpoint=checkpoint, **settings)
@@ -257,7 +276,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         fitted = self._fit()
         if fitted.draws.run is None:
-            raise ValueError('more_samples needs inference="gibbs": this model was fitted with "map"')
+            raise ValueError(
+                f'more_samples needs inference="gibbs": this model was fitted with "{fitted.about.inference}"'
+            )
         about = fitted.about
         draws = continue_sampling(about.values, fitted.draws, n_samples, offset=about.offset, progress=self.progress)
         self._adopt(from_chains(draws, about))
@@ -271,6 +292,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         return_std: bool = False,
+        fast: bool = False,
         layer: str | None = None,
         key_added: str = KEY,
     ) -> Any:
@@ -288,6 +310,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Trials of these rows, for a binomial family that was fitted with trials per cell.
         return_std : bool
             Also return posterior standard deviations (n, D).
+        fast : bool
+            The mode of each row in place of its posterior mean, hundreds of times as fast ("stream"): of a row with
+            several modes, the one that was found. The table may be a file.
         layer, key_added
             As in ``fit``, for AnnData.
 
@@ -298,11 +323,14 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             With ``return_std``.
         """
         fitted = self._fit()
-        moments = rows.moments(fitted, self._read(Y, offset, trials, layer))
-        X = tables.place(Y, np.asarray(moments.mean), list(self.get_feature_names_out()), key_added)
-        if not return_std:
-            return X
-        return X, np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
+        if fast:
+            given = {"offset": offset, "trials": trials, "layer": layer, "asked_by": type(self).__name__}
+            X, std = rows.fast_positions(fitted, Y, **given)
+        else:
+            moments = rows.moments(fitted, self._read(Y, offset, trials, layer))
+            X, std = np.asarray(moments.mean), np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
+        X = tables.place(Y, X, list(self.get_feature_names_out()), key_added)
+        return (X, std) if return_std else X
 
     def inverse_transform(
         self, X: Any, *, offset: Any = None, trials: Any = None, summary: Literal["median", "mean"] = "median"
@@ -492,6 +520,44 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             **settings,
         )
 
+    def _stream(self, Y: Any, offset: Any, init: Any, layer: str | None, checkpoint: Any, out: Any) -> None:
+        """Fit by the streaming engine; what the fit remembers of the table are its landmarks."""
+        checks.check_choice("init", init, ("auto", *STARTS))
+        seed = checks.check_seed(self.random_state)
+        sampled: Sample = take_sample(open_table(Y, layer), seed)
+        family, reason = self._family(sampled.landmark_values() if self.likelihood == "auto" else sampled.values)
+        kernel: Any = self.kernel
+        exposure: Any = self.exposure
+        fit = stream(
+            sampled,
+            family,
+            n_components=self.n_components,
+            n_features=self.n_features,
+            kernel=kernel,
+            init=init,
+            n_iterations=checks.check_integer("max_iter", self.max_iter, 1),
+            seed=seed,
+            offset=offset,
+            exposure=exposure,
+            prior=Prior() if self.prior is None else self.prior,
+            out=out,
+            checkpoint=checkpoint,
+            progress=self.progress,
+        )
+        source = sampled.source
+        about = About(
+            values=fit.values,
+            offset=fit.offset,
+            rows=fit.rows if source.index is None else np.asarray(source.index)[fit.rows],
+            columns=source.columns,
+            inference=self.inference,
+            kernel=self.kernel,
+            exposure=self.exposure,
+            seed=seed,
+            likelihood_reason=reason,
+        )
+        self._adopt(from_stream(fit, about))
+
     def _check_memory(self, size: footprint.Size, init: Any) -> None:
         """Refuse a fit that would not fit into memory. The budgets of draws and factors are those of the engines."""
         if self.inference == "map":
@@ -507,7 +573,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Take over a fit, all of it at once, so that a fit that is refused leaves the one before as it was."""
         self.fitted_ = fitted
         self.draws_ = fitted.draws
-        self.embedding_, self.embedding_std_ = fitted.embedding, fitted.embedding_std
+        self.embedding_, self.embedding_std_ = fitted.everywhere.embedding, fitted.everywhere.embedding_std
         self.likelihood_, self.likelihood_reason_ = fitted.likelihood, fitted.about.likelihood_reason
         self.n_iter_, self.convergence_ = fitted.n_iter, fitted.convergence
         self.diagnostics_ = list(fitted.diagnostics)

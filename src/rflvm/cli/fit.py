@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..files.npz import FileError
-from . import messages
+from . import messages, streamed
 from .columns import Wanted
 from .families import NAMES, Family
 from .folder import Folder
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ..estimator import RFLVM
     from .table import FileTable
 
-FILES = ("model.npz", "latent.csv", "posterior.nc", "report.html", "log.json")
+FILES = ("model.npz", "latent.csv", "latent.parquet", "posterior.nc", "report.html", "log.json")
 UNEQUAL = 10  # ratio of the 95th to the 5th percentile of the rows' mean counts, from which on a note is given
-SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains", "resume": "--resume"}
+SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains"}
 
 
 def _even(context: click.Context, parameter: click.Parameter, value: int) -> int:
@@ -63,8 +63,8 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 @click.option(
     "--inference",
     default="gibbs",
-    type=click.Choice(["gibbs", "map"]),
-    help="Draw from the posterior, or find its maximum.",
+    type=click.Choice(["gibbs", "map", "stream"]),
+    help="Draw from the posterior, find its maximum, or stream a table of more than 20,000 rows, in memory or not.",
 )
 @click.option("--quick", is_flag=True, help="The same as --inference map: for a first look, or a large table.")
 @click.option(
@@ -100,7 +100,8 @@ def command(
     \b
     The folder gets
       report.html   the picture, the diagnostics, an explorer: look at this first
-      latent.csv    position and standard deviation of every row
+      latent.csv    position and standard deviation of every row (streamed:
+                    latent.parquet)
       model.npz     the model, for rflvm transform, impute, sample and Python
       posterior.nc  all draws, for ArviZ
       log.json      settings, versions, what auto chose and why, convergence
@@ -115,6 +116,7 @@ def command(
       rflvm fit spectra.csv --out spectra/ --ordered
       rflvm fit words.csv --out words/ --exposure total
       rflvm fit cells.h5ad --out cells/ --layer counts --colour cell_type
+      rflvm fit cells.h5ad --out atlas/ --inference stream
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
     context = click.get_current_context()
@@ -123,9 +125,10 @@ def command(
     if quick and "inference" in given and options["inference"] == "gibbs":
         raise click.UsageError("--quick means --inference map: leave out one of the two", context)
     inference = "map" if quick else options["inference"]
-    for name, option in SAMPLING.items():
-        if inference == "map" and name in given:
-            raise click.UsageError(f"{option} is for sampling, and --quick or --inference map does not sample", context)
+    for name, option in (SAMPLING | ({"resume": "--resume"} if inference == "map" else {})).items():
+        if inference != "gibbs" and name in given:
+            other = "--quick or --inference map" if inference == "map" else "--inference stream"
+            raise click.UsageError(f"{option} is for sampling, and {other} does not sample", context)
     if resume and force:
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
     if options["exposure"] is not None and wanted.offset is not None:
@@ -140,7 +143,8 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     from . import reading
 
     started = time.time()
-    table = reading.read(path, wanted)
+    by_block = inference == "stream" and streamed.is_streamed(path)
+    table: Any = streamed.open_file(path, wanted) if by_block else reading.read(path, wanted)
     model = RFLVM(
         n_components=options["components"],
         likelihood=options["likelihood"],
@@ -154,15 +158,18 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
         random_state=options["seed"],
         progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
     )
-    _check(table, model, options["image_shape"])
-    if options["exposure"] is None:
+    if not by_block:
+        _check(table, model, options["image_shape"])
+    if not by_block and options["exposure"] is None:
         table.notes.extend(_unequal_rows(table, options["likelihood"]))
     for text in table.notes:
         messages.note(text)
-    checkpoint = folder.checkpoint if inference == "gibbs" else None
+    checkpoint = None if inference == "map" else folder.checkpoint
     with folder, messages.captured() as captured:
         try:
-            model.fit(table.frame(), offset=table.offset, checkpoint=checkpoint)
+            model.fit(
+                table.frame(), offset=table.offset, checkpoint=checkpoint, layer=wanted.layer if by_block else None
+            )
             seconds = time.time() - started
             form = {name: options[name] for name in ("image_shape", "ordered")}
             left_out = _write(model, table, folder.new, form)
@@ -224,10 +231,14 @@ def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -
 
     model.set_params(progress=False)
     model.save(folder / "model.npz")
-    rows = output.latent_columns(table, model.embedding_, model.embedding_std_)
-    (folder / "latent.csv").write_text(output.delimited(*rows), encoding="utf-8")
     left_out = []
-    for name, write in (("posterior.nc", _write_posterior), ("report.html", _write_report)):
+    writers = [("posterior.nc", _write_posterior), ("report.html", _write_report)]
+    if isinstance(table, streamed.StreamedFile):
+        writers.append((streamed.POSITIONS, _write_positions))
+    else:
+        rows = output.latent_columns(table, model.embedding_, model.embedding_std_)
+        (folder / "latent.csv").write_text(output.delimited(*rows), encoding="utf-8")
+    for name, write in writers:
         try:
             write(model, table, folder / name, form)
         except OSError:
@@ -246,6 +257,10 @@ def _write_posterior(model: RFLVM, table: FileTable, path: Path, form: dict[str,
     except ImportError as error:
         raise ImportError("it needs xarray and h5netcdf: pip install 'rflvm[diagnostics]'") from error
     model.posterior_.to_netcdf(path, engine="h5netcdf")
+
+
+def _write_positions(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
+    streamed.write_positions(model, path)
 
 
 def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
@@ -286,9 +301,9 @@ def _log(
         | {name: version(name) for name in ("rflvm", "jax", "numpy", "scipy", "scikit-learn")},
         "table": {
             "path": str(table.path.absolute()),
-            "rows": table.values.shape[0],
-            "columns": table.values.shape[1],
-            "missing": float(np.isnan(table.values).mean()),
+            "rows": len(model.embedding_),
+            "columns": model.n_features_in_,
+            "missing": float(np.isnan(model.fitted_.about.values).mean()),
             "offset": table.offset is not None,
             "classes": list(table.classes),
             "notes": table.notes,
@@ -340,11 +355,12 @@ def _interrupted(folder: Folder, model: RFLVM | None) -> NoReturn:
 def _summary(model: RFLVM, files: list[Path], seconds: float) -> None:
     from . import output
 
-    N, J = model.fitted_.about.values.shape
+    N, J = len(model.embedding_), model.n_features_in_
     click.echo(f"{N} rows x {J} columns, {model.likelihood_.name} ({model.likelihood_reason_})")
     run = model.draws_.run
     n_chains = len(model.draws_["X"])
     chains = f"{model.n_iter_} sweeps of {n_chains} chain{'s' * (n_chains > 1)}"
-    done = f"{model.n_iter_} iterations" if run is None else chains
+    steps = "iterations" if model.fitted_.streamed is None else "epochs"
+    done = f"{model.n_iter_} {steps}" if run is None else chains
     click.echo(f"{model.convergence_}: {done} in {seconds:.0f} s")
     click.echo(f"wrote {', '.join(f'{file} ({output.size(file)})' for file in files)}")

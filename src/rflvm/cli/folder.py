@@ -13,6 +13,7 @@ from ..files import lock
 from ..files.npz import TEMPORARY, FileError
 
 CHECKPOINT = "checkpoint"
+STARTED = ("header.npz", "stream.npz")  # one of them is there once a run has written something
 
 
 class Folder:
@@ -57,7 +58,7 @@ class Folder:
     @property
     def has_checkpoint(self) -> bool:
         """Whether there is a run to go on with."""
-        return (self.checkpoint / "header.npz").exists()
+        return any((self.checkpoint / name).exists() for name in STARTED)
 
     def __enter__(self) -> Folder:
         try:
@@ -96,7 +97,7 @@ class Folder:
         with lock.held(self.checkpoint):  # not only this program writes there
             for name in self._names:
                 (self.path / name).unlink(missing_ok=True)
-            for pattern in ("header.npz", "start.npz", "segment-*.npz"):
+            for pattern in (*STARTED, "start.npz", "segment-*.npz"):
                 for file in self.checkpoint.glob(pattern):
                     file.unlink()
 

@@ -35,6 +35,8 @@ OPTIONS = {
     "or_float64": "",
     "other_folder": "give the settings of that run, or another --out",
     "other_out": "give another --out",
+    "more_epochs": "use rflvm.stream with a larger max_epochs",
+    "inference_stream": "--inference stream",
     "other_starts": " or fewer --components",
     "another_start": "Another --seed may end in the other one",
     "reshape": "",

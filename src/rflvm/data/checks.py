@@ -191,10 +191,11 @@ def check_table(
     return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset), timeline)
 
 
-def check_cells(values: np.ndarray, observed: np.ndarray, likelihood: Likelihood) -> None:
+def check_cells(values: np.ndarray, observed: np.ndarray, likelihood: Likelihood, *, empty_rows: bool) -> None:
     """Check some rows of a table for a family; what concerns whole columns is left to ``check_table``."""
     if values.dtype.kind == "f":
         _check_finite(values, observed)
+    if not empty_rows:
         _check_not_empty(observed, 1, "row")
     likelihood.check(values if likelihood.counts else values.astype(float), observed)
 
@@ -352,9 +353,16 @@ def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any, units: U
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:
-    """Raise unless the columns are those of the fit, in their order; the words are scikit-learn's."""
-    if names is not None and reading.columns is not None and names != reading.columns:
-        unseen, missing = (sorted(set(a) - set(b)) for a, b in ((reading.columns, names), (names, reading.columns)))
+    """Raise unless the columns are those of the fit, in their order."""
+    check_column_names(reading.columns, reading.values.shape[1], J, names, estimator)
+
+
+def check_column_names(
+    columns: tuple[str, ...] | None, n: int, J: int, names: tuple[str, ...] | None, estimator: str
+) -> None:
+    """Raise unless n columns with these names are the J of the fit, in their order; the words are scikit-learn's."""
+    if names is not None and columns is not None and names != columns:
+        unseen, missing = (sorted(set(a) - set(b)) for a, b in ((columns, names), (names, columns)))
         listed = lambda some: "".join(f"- {name}\n" for name in some[:5]) + "- ...\n" * (len(some) > 5)  # noqa: E731
         raise ValueError(
             "The feature names should match those that were passed during fit.\n"
@@ -362,10 +370,10 @@ def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None
             + f"Feature names seen at fit time, yet now missing:\n{listed(missing)}" * bool(missing)
             + "Feature names must be in the same order as they were in fit.\n" * (not unseen and not missing)
         )
-    if reading.values.shape[1] != J:
+    if n != J:
         raise InputError(
             "X has {J} features, but {estimator} is expecting {expected} features as input",
-            J=reading.values.shape[1],
+            J=n,
             estimator=estimator,
             expected=J,
         )

@@ -13,6 +13,7 @@ from ..likelihoods import Likelihood
 from ..model.laplace import COLUMN_BLOCK
 from ..numerics.errors import InputError, Sentence
 from . import memory
+from .blocks.encoding import BLOCK_CELLS, MOST_ROWS
 from .checks import Table
 
 logger = logging.getLogger(__name__)
@@ -20,10 +21,20 @@ logger = logging.getLogger(__name__)
 SINGLE, DOUBLE = 4, 8  # bytes of a number
 
 # Numbers that are in memory at once, by the arrays of the phase and by what benchmarks/memory.py saw.
-CLIMB_PROGRAMS, SWEEP_PROGRAMS = 0.4e9, 0.7e9  # bytes of the compiled programs, and of compiling them
+CLIMB_PROGRAMS, SWEEP_PROGRAMS, STREAM_PROGRAMS = (
+    0.4e9,
+    0.7e9,
+    0.5e9,
+)  # bytes of the compiled programs, and of compiling them
 PER_CELL = 12  # copies of the table, of F and of its derivatives
 PER_MODE = 4  # M x M matrices of a column while it climbs: inverses, old and new, factors, and what is at work
 PER_FACTOR = 2.5  # of them in double precision while beta is drawn around the maximum
+
+# Rows from which the streaming engine is the better one, and above which the others are refused. An evaluation of the
+# MAP objective took 6.7 CPU seconds at 100,000 x 50, and a fit makes a hundred; a chain makes 400 sweeps, which take as
+# long.
+MANY_ROWS, MOST_ROWS_AT_ONCE = 20_000, {"map": 200_000, "gibbs": 100_000}
+
 ROWS_OF_PRODUCTS = 2048  # rows whose products of features are made at once
 
 
@@ -89,6 +100,34 @@ def of_maximum(size: Size, memory_budget: float, n_draws: int) -> Footprint:
     )
 
 
+def of_stream(size: Size, n_landmarks: int, sample: int, in_memory: bool) -> Footprint:
+    """What the streaming engine needs, the fit of its landmarks included, besides pages of the table's file.
+
+    Parameters
+    ----------
+    size : Size
+        Of the fit; N counts all rows.
+    n_landmarks : int
+        Rows of the landmarks.
+    sample : int
+        Bytes of the sample, in the type of the table.
+    in_memory : bool
+        Whether the positions are returned in memory.
+    """
+    N, J, D, _, _, _ = size
+    M = size.M
+    landmarks = of_maximum(size._replace(N=n_landmarks), 0, 0)
+    block = min(BLOCK_CELLS, MOST_ROWS * J) * SINGLE
+    curvatures = (DOUBLE + 2 * SINGLE) * J * M**2
+    per_row = D * (1 + in_memory) + D * (D + 1) / 2
+    return Footprint(
+        table=2 * sample + PER_CELL * block + landmarks.table,
+        matrices=max(landmarks.matrices, curvatures + SINGLE * ROWS_OF_PRODUCTS * M**2),
+        draws=SINGLE * N * per_row,
+        programs=STREAM_PROGRAMS,
+    )
+
+
 def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_maximum: bool) -> Footprint:
     """What the sampler needs, its start included.
 
@@ -117,6 +156,21 @@ def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_m
         draws=2 * kept * small + min(kept * M * J, memory_budget),
         programs=SWEEP_PROGRAMS,
     )
+
+
+def refuse_long(N: int, inference: str) -> None:
+    """Raise for more rows than an engine that looks at all of them at once is of use for."""
+    most = MOST_ROWS_AT_ONCE[inference]
+    parts = {"rows": f"{N:,}", "most": f"{most:,}", "inference": inference}
+    if most < N:
+        raise InputError(
+            "{Y} has {rows} rows, more than the {most} up to which {inference} is of use: each of its steps goes over "
+            'all of them. {inference_stream:inference="stream"} fits such a table in a few passes',
+            **parts,
+        )
+    if N > MANY_ROWS:
+        template = '{inference} takes long for {rows} rows: {inference_stream:inference="stream"} is made for them'
+        logger.warning(Sentence(template, **parts))
 
 
 def check(size: Size, footprint: Footprint) -> None:

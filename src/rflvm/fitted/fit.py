@@ -23,6 +23,8 @@ from ..model.joint import Data, Model
 from ..numerics.errors import Sentence
 from ..numerics.precision import precision
 from ..numerics.units import Units
+from ..streaming.functions import Functions, of_fit
+from ..streaming.result import Epoch, StreamFit, draws_of, standard_deviations
 from . import arrangements, diagnostics, prediction
 from .alignment import align
 
@@ -63,6 +65,39 @@ class About:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Streamed:
+    """All rows of a table that was streamed. What else a fit has is of the landmarks, a random sample of the rows.
+
+    Attributes
+    ----------
+    embedding : array (N, D)
+        Most probable positions of all rows, in single precision.
+    covariance : array (N, D (D + 1) / 2)
+        Their covariances given the functions: lower triangles, row by row.
+    rows : array (L,)
+        Which of them the landmarks are.
+    functions : Functions
+        Frequencies, coefficients and the family's own parameters, on the standard scale if the table has units.
+    anchors : array (A, D)
+        Positions beside which rows are placed.
+    epochs : tuple of Epoch
+        What came of each.
+    """
+
+    embedding: Float[np.ndarray, "N D"]
+    covariance: Float[np.ndarray, "N T"]
+    rows: np.ndarray
+    functions: Functions
+    anchors: Float[np.ndarray, "A D"]
+    epochs: tuple[Epoch, ...]
+
+    @property
+    def embedding_std(self) -> Float[np.ndarray, "N D"]:
+        """Standard deviations of the positions."""
+        return standard_deviations(self.covariance, self.embedding.shape[1])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Fitted:
     """A fit, read only. ``RFLVM.fitted_`` is one; methods, figures, reports and files are made from it alone.
 
@@ -80,13 +115,15 @@ class Fitted:
     n_iter : int
         Sweeps of each chain, or iterations.
     convergence : str
-        "converged", "not converged" or "interrupted"; for "map" also what stopped it.
+        "converged", "not converged" or "interrupted"; for "map" and "stream" also what stopped it.
     diagnostics : tuple of Quantity
         R-hat and effective draws; none for "map".
     log_posterior : float
         The height of the maximum, see ``rflvm.maximum.result.Fit``; NaN for chains.
     starts : tuple of Start
         How the starts that met the table fared, the one that was used first; none for chains.
+    streamed : Streamed or None
+        All rows of a table that was streamed, of which the table and all else here has a sample.
     """
 
     about: About
@@ -99,6 +136,12 @@ class Fitted:
     diagnostics: tuple[diagnostics.Quantity, ...]
     log_posterior: float = np.nan
     starts: tuple[Start, ...] = ()
+    streamed: Streamed | None = None
+
+    @property
+    def everywhere(self) -> Fitted | Streamed:
+        """What has the positions of all rows."""
+        return self if self.streamed is None else self.streamed
 
     @property
     def model(self) -> Model:
@@ -191,6 +234,24 @@ def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
         diagnostics=(),
         log_posterior=fit.log_posterior,
         starts=fit.starts,
+    )
+
+
+def from_stream(fit: StreamFit, about: About) -> Fitted:
+    """What a streamed fit says; ``about`` is of its landmarks."""
+    landmarks = fit.landmarks
+    draws = draws_of(fit, N_LAPLACE_DRAWS, about.seed)
+    return Fitted(
+        about=about,
+        draws=draws,
+        members=_members(draws, about.seed),
+        embedding=np.asarray(landmarks.X, float),
+        embedding_std=np.sqrt(np.diagonal(landmarks.X_covariance, axis1=1, axis2=2)).astype(float),
+        n_iter=len(fit.epochs),
+        convergence=fit.convergence,
+        diagnostics=(),
+        log_posterior=landmarks.log_posterior,
+        streamed=Streamed(fit.X, fit.covariance, fit.rows, of_fit(landmarks), fit.anchors, fit.epochs),
     )
 
 

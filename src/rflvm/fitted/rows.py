@@ -16,13 +16,21 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from ..data import checks, tables
+from ..data.blocks.encoding import Encoder, block_size
+from ..data.blocks.sources import open_table
 from ..model.joint import Data
 from ..numerics import scalars
 from ..numerics.errors import InputError
 from ..numerics.precision import precision
 from ..numerics.units import log_scales, restored
+from ..streaming.epochs import data_of
+from ..streaming.placing import anchors_of
+from ..streaming.programs import place
+from ..streaming.result import standard_deviations
 from . import prediction
 from .fit import Fitted
+
+PRECISION = "float32"  # of rows that are placed fast
 
 
 class Rows(NamedTuple):
@@ -48,6 +56,37 @@ def read(
         table = table._replace(offset=checks.log_totals(reading.values, about.values))
     with precision("float64"):
         return Rows(reading.values, table.offset, checks.to_device(table, "float64"))
+
+
+def fast_positions(
+    fitted: Fitted, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None, asked_by: str = "RFLVM"
+) -> tuple[Float[np.ndarray, "n D"], Float[np.ndarray, "n D"]]:
+    """Modes of the positions of rows under the most probable functions, and standard deviations around them.
+
+    The rows may be in a file, and are read in blocks.
+    """
+    streamed, about = fitted.streamed, fitted.about
+    if streamed is None:
+        raise ValueError(f'fast=True needs inference="stream": this model was fitted with "{about.inference}"')
+    source = open_table(Y, layer)
+    N, J = source.shape
+    checks.check_column_names(source.columns, J, about.values.shape[1], about.columns, asked_by)
+    family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
+    if about.exposure is not None:
+        checks.refuse_offset(offset)
+    usual = None if about.exposure is None else checks.usual_counts(about.values)
+    offset = None if offset is None else checks.check_offset(offset, N, log_link=family.log_link)
+    encoder = Encoder(family, fitted.units, offset, usual, PRECISION, empty_rows=True)
+    size = block_size(N, J)
+    with precision(PRECISION):
+        anchors = anchors_of(streamed.anchors, streamed.functions, PRECISION)
+        state = streamed.functions.state(PRECISION)
+        parts = [
+            [np.asarray(part)[: block.n] for part in place(data_of(block), anchors, state, fitted.model)]
+            for block in encoder.blocks(source, size)
+        ]
+    X, triangles = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return X, standard_deviations(triangles, X.shape[1])
 
 
 def moments(fitted: Fitted, rows: Rows) -> prediction.Moments:

@@ -22,18 +22,21 @@ from ..files import npz
 from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
 from ..maximum.competition import Start
-from ..model.draws import Draws, Run
+from ..model.draws import Draws, Run, small_parts
 from ..model.joint import Model, Prior, state_shapes
 from ..numerics.precision import precision
 from ..numerics.units import Units
 from ..sampling.chain import Chain, chain_shapes
 from ..sampling.sweep import Moves
+from ..streaming.functions import Functions
+from ..streaming.result import Epoch
 from .diagnostics import Quantity
-from .fit import About, Fitted
+from .fit import About, Fitted, Streamed
 from .prediction import Members
 
 KIND = "model"
 SETTINGS = ("inference", "kernel", "exposure")
+STREAMED = ("embedding", "covariance", "rows", "anchors")  # arrays of ``fit.Streamed``
 _CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {"Prior": Prior}
 
 
@@ -65,6 +68,10 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "_offset": about.offset,
     }
     arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
+    if fitted.streamed is not None:
+        packed["epochs"] = [list(epoch) for epoch in fitted.streamed.epochs]
+        parts = {name: getattr(fitted.streamed, name) for name in STREAMED}
+        arrays |= arrays_of({"streamed": parts | {"functions": fitted.streamed.functions}})
     arrays |= arrays_of({"units": draws.units})
     arrays |= arrays_of({"members": fitted.members})
     chains = zip(draws.states, draws.tuning, draws.info_sums, strict=True)
@@ -145,6 +152,18 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         # Version 0.1 kept nothing of the starts.
         log_posterior=np.nan if packed.get("log_posterior") is None else packed["log_posterior"],
         starts=tuple(_start(fields) for fields in packed.get("starts", ())),
+        streamed=_streamed(packed, arrays) if "epochs" in packed else None,
+    )
+
+
+def _streamed(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Streamed:
+    inside = {name.removeprefix("streamed."): array for name, array in arrays.items() if name.startswith("streamed.")}
+    theta = {name: inside[f"functions.theta.{name}"] for name in packed["theta"]}
+    fields = {name: inside[f"functions.{name}"] for name in Functions._fields if name != "theta"}
+    return Streamed(
+        **{name: inside[name] for name in STREAMED},
+        functions=Functions(theta=theta, **fields),
+        epochs=tuple(Epoch(*fields) for fields in packed["epochs"]),
     )
 
 
@@ -177,8 +196,7 @@ def _problems(fitted: Fitted) -> Iterator[str]:
         state = state_shapes(fitted.data(), fitted.model)
     n_predictors = state.beta.shape[1]
     C, S = draws["log_joint"].shape
-    parts = state._asdict() | state.theta
-    kept = {name: parts[name].shape for name in parts if name not in ("beta", "theta")} | {"log_joint": ()}
+    kept = {name: part.shape for name, part in small_parts(state).items()} | {"log_joint": ()}
     expected: dict[str, tuple[Any, tuple[int, ...]]] = {
         "offset": (about.offset, (N,)),
         "embedding": (fitted.embedding, (N, D)),
@@ -199,6 +217,18 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     expected |= {
         f"members.{name}": (members.theta[name], (n_members, *state.theta[name].shape)) for name in state.theta
     }
+    if fitted.streamed is not None:
+        everywhere, functions = fitted.streamed, fitted.streamed.functions
+        n_rows = len(everywhere.embedding)
+        expected |= {
+            "streamed.embedding": (everywhere.embedding, (n_rows, D)),
+            "streamed.covariance": (everywhere.covariance, (n_rows, D * (D + 1) // 2)),
+            "streamed.rows": (everywhere.rows, (N,)),
+            "streamed.anchors": (everywhere.anchors, (len(everywhere.anchors), D)),
+            "streamed.functions.W": (functions.W, (H, D)),
+            "streamed.functions.beta": (functions.beta, state.beta.shape),
+        }
+        expected |= {f"streamed.theta.{name}": (functions.theta[name], state.theta[name].shape) for name in state.theta}
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             yield f"{name} has shape {array.shape}, expected {shape}"

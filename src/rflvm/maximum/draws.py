@@ -33,21 +33,32 @@ def laplace_draws(fit: Fit, data: Data, n_draws: int, seed: int) -> Draws:
     precision.
     """
     rng = np.random.default_rng(seed)
+    X = draw_positions(rng, fit, n_draws) if fit.lengthscale is None else _draw_paths(rng, fit, data, n_draws)
+    return gathered(fit, X, _draw_beta(rng, fit, data, n_draws, seed))
+
+
+def draw_positions(rng: np.random.Generator, fit: Fit, n_draws: int) -> Float[np.ndarray, "S N D"]:
+    """X from its Gaussian approximation, of rows that are independent."""
     N, D = fit.X.shape
-    if fit.lengthscale is None:
-        L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
-        X = fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
-    else:
-        with precision("float64"):
-            known = jnp.asarray(fit.X_information, float), jnp.asarray(fit.lengthscale, float)
-            X = fit.X + np.asarray(
-                _deviations(*known, jnp.asarray(rng.standard_normal((n_draws, N, 2 * D))), data, fit.model)
-            )
-    beta = _draw_beta(rng, fit, data, n_draws, seed)
+    L = np.linalg.cholesky(np.asarray(fit.X_covariance, float))
+    return fit.X + np.einsum("nde,sne->snd", L, rng.standard_normal((n_draws, N, D)))
+
+
+def _draw_paths(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int) -> Float[np.ndarray, "S N D"]:
+    """The same of whole paths, with a prior over time."""
+    N, D = fit.X.shape
+    with precision("float64"):
+        known = jnp.asarray(fit.X_information, float), jnp.asarray(fit.lengthscale, float)
+        noise = jnp.asarray(rng.standard_normal((n_draws, N, 2 * D)))
+        return fit.X + np.asarray(_deviations(*known, noise, data, fit.model))
+
+
+def gathered(fit: Fit, X: Float[np.ndarray, "S N D"], beta: Float[np.ndarray, "S M J"]) -> Draws:
+    """Draws of X and beta, with the rest as in the fit."""
     constant = {"W": fit.W, "z": fit.z, "mu": fit.mu, "Sigma": fit.Sigma, "alpha": fit.alpha}
     constant |= {"log_joint": fit.log_posterior} | fit.theta
     constant |= {} if fit.lengthscale is None else {"lengthscale": fit.lengthscale}
-    arrays = {name: np.repeat(np.asarray(value)[None], n_draws, axis=0) for name, value in constant.items()}
+    arrays = {name: np.repeat(np.asarray(value)[None], len(X), axis=0) for name, value in constant.items()}
     arrays |= {"X": X, "beta": beta}
     return Draws(fit.model, {name: chain[None] for name, chain in arrays.items()}, beta_thin=1, units=fit.units)
 
@@ -63,6 +74,19 @@ def _deviations(
     steps = dynamics.transitions(model.dynamics, per_axis(lengthscale, model.D), data.chronology)
     T = dynamics.factor(dynamics.filtered(information, jnp.zeros_like(information[..., 0]), steps))
     return lax.map(lambda noise: dynamics.multiply(T, noise), noise)
+
+
+def draw_normal(rng: np.random.Generator, fit: Fit, n_draws: int) -> Float[np.ndarray, "S M J"]:
+    """Beta from its Gaussian approximation; at its mean, where the factor was too large to keep."""
+    repeated = np.repeat(np.asarray(fit.beta, float)[None], n_draws, axis=0)
+    if fit.beta_factor is None:
+        return repeated
+    noise = rng.standard_normal(repeated.shape) * np.sqrt(fit.beta_scale)
+    if len(fit.beta_factor) == 1:  # one root serves all columns, and is not repeated for them: there may be many
+        return repeated + np.linalg.inv(np.asarray(fit.beta_factor[0], float)).T @ noise
+    for j, L in enumerate(fit.beta_factor):
+        repeated[:, :, j] += np.linalg.solve(np.asarray(L, float).T, noise[:, :, j].T).T
+    return repeated
 
 
 def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, seed: int) -> Float[np.ndarray, "S M J"]:

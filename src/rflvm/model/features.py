@@ -72,6 +72,16 @@ def features_and_slopes(
     return Phi, jnp.stack(slopes)
 
 
+def slope_coefficients(beta: Float[Array, "M J"], W: Float[Array, "H D"]) -> Float[Array, "D M J"]:
+    """Coefficients of the derivatives of f: phi(x)' times those of d is df/dx_d.
+
+    The derivative of a cosine is a sine of the same frequency, so that F and all its slopes are one product with Phi.
+    """
+    H = W.shape[0]
+    cosine, sine, none = beta[:H], beta[H : 2 * H], jnp.zeros_like(beta[:1])
+    return jnp.stack([jnp.concatenate([w[:, None] * sine, -w[:, None] * cosine, none]) for w in W.T])
+
+
 def kernel(lags: Float[Array, "L D"], W: Float[Array, "H D"]) -> Float[Array, " L"]:
     """The implied stationary kernel k(lag) = mean_h cos(w_h'lag), the Monte Carlo form of Eq. 1."""
     return jnp.mean(jnp.cos(lags @ W.T), axis=1)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from ..numerics import linalg
 from .dynamics import Conditional
-from .features import features, features_and_slopes, linear_predictor
+from .features import features, linear_predictor, slope_coefficients
 from .joint import Data, Model, State
 
 
@@ -34,9 +34,7 @@ def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -
 
 def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model, prior: Conditional | None = None) -> Local:
     """Value, gradient and metric of each row, its prior N(0, I) or what its neighbours in time make of it."""
-    Phi, slopes = features_and_slopes(X, state.W)
-    F = linear_predictor(Phi, state.beta, data.offset)
-    dF = slopes @ state.beta
+    F, dF = _predictor_and_slopes(X, state.W, state.beta, data.offset)
     cells, G, curvature = _slope_and_curvature(F, state.theta, data, model)
     if prior is not None:
         away = X - prior.mean
@@ -67,9 +65,17 @@ def cell_information(
     model: Model,
 ) -> Float[Array, "N D D"]:  # fmt: skip
     """The Fisher information of the cells of each row about its position."""
-    Phi, slopes = features_and_slopes(X, W)
-    F, dF = linear_predictor(Phi, beta, data.offset), slopes @ beta
+    F, dF = _predictor_and_slopes(X, W, beta, data.offset)
     return _cell_information(dF, _slope_and_curvature(F, theta, data, model)[2])
+
+
+def _predictor_and_slopes(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], offset: Float[Array, " N"]
+) -> tuple[Float[Array, "N J"], Float[Array, "D N J"]]:
+    """F and its derivatives, in one product."""
+    together = jnp.concatenate([beta, *slope_coefficients(beta, W)], axis=1)
+    F, *dF = jnp.split(features(X, W) @ together, 1 + X.shape[1], axis=1)
+    return F + offset[:, None], jnp.stack(dF)
 
 
 def _slope_and_curvature(F, theta, data: Data, model: Model):

@@ -140,6 +140,8 @@ def _draw_points(ax: Any, points: np.ndarray, colouring: Colouring, label: str |
 def density(model: RFLVM, *, dimensions: tuple[int, int] = (0, 1), n_bins: int = 80, ax: Any = None) -> Any:
     """Where the posterior puts the rows: a histogram of all aligned draws of X, with the rows' means on it.
 
+    Of a fit by ``inference="stream"`` a histogram of the positions of all rows.
+
     Parameters
     ----------
     model : RFLVM
@@ -158,10 +160,17 @@ def density(model: RFLVM, *, dimensions: tuple[int, int] = (0, 1), n_bins: int =
     fitted = fit_of(model)
     first, second = check_plane(fitted, dimensions)
     n_bins = check_integer("n_bins", n_bins, 1)
+    ax = axes(ax)
+    if fitted.streamed is not None:
+        counts, *edges = np.histogram2d(*fitted.streamed.embedding[:, [first, second]].T, bins=n_bins)
+        norm = matplotlib().colors.LogNorm()
+        mesh = ax.pcolormesh(*edges, np.ma.masked_equal(counts.T, 0), cmap="viridis", norm=norm, rasterized=True)
+        ax.figure.colorbar(mesh, ax=ax, label="rows per cell", shrink=0.85, pad=0.02)
+        name_dimensions(ax, first, second)
+        return ax
     draws = latent_draws(fitted)[..., [first, second]]
     counts, *edges = np.histogram2d(*draws.reshape(-1, 2).T, bins=n_bins)
     share = np.ma.masked_equal(counts.T / len(draws), 0)
-    ax = axes(ax)
     mesh = ax.pcolormesh(*edges, share, cmap="viridis", rasterized=True)
     size = float(np.clip(2000 / len(fitted.embedding), 2, 10))
     ax.scatter(*fitted.embedding[:, [first, second]].T, s=size, color="white", edgecolors="black", lw=0.4)

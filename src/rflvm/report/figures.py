@@ -49,7 +49,10 @@ def draw(
         )
     if plane:
         caption = "Histogram of all draws of all rows; dots are posterior means. A wide spread is a wide posterior."
-        jobs.append(("Density of the draws", caption, lambda ax: plots.density(model, ax=ax)))
+        title = "Density of the draws"
+        if fitted.streamed is not None:
+            title, caption = "All rows", f"Histogram of the positions of all {len(model.embedding_):,} rows."
+        jobs.append((title, caption, lambda ax: plots.density(model, ax=ax)))
     if image_shape is not None and plane:
         caption = "Rows as images, in random order; those that would overlap are left out."
         jobs.append(("Images at their positions", caption, lambda ax: plots.images(model, image_shape, ax=ax)))

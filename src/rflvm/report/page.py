@@ -99,10 +99,11 @@ def write_report(
     if ordered and image_shape is not None:
         raise ValueError("ordered=True draws rows as curves and image_shape as images: give one of the two")
     N = len(fitted.embedding)
+    row_labels = _of_sample(fitted, row_labels)
     labels = row_names(fitted) if row_labels is None else [str(label) for label in row_labels]
     if len(labels) != N:
         raise ValueError(f"row_labels must be {N} labels, one per row of the table, got {len(labels)}")
-    given = {str(name): column for name, column in ({} if colours is None else colours).items()}
+    given = {str(name): _of_sample(fitted, column) for name, column in ({} if colours is None else colours).items()}
     colourings = {name: read_colours(column, N) for name, column in given.items()}
     shape = None if image_shape is None else image_shape_of(fitted, image_shape)
     data = payload.build(fitted, labels, colourings, shape, bool(ordered))
@@ -131,6 +132,14 @@ def write_report(
     return path
 
 
+def _of_sample(fitted: Fitted, column: Any) -> Any:
+    """What was given for all rows of a table that was streamed, for the rows that the page shows."""
+    streamed = fitted.streamed
+    if streamed is None or column is None or len(column) != len(streamed.embedding):
+        return column
+    return np.asarray(column)[streamed.rows]
+
+
 def _source(name: str) -> str:
     return files("rflvm.report").joinpath(name).read_text(encoding="utf-8")
 
@@ -141,7 +150,7 @@ def _hash(source: str) -> str:
 
 
 def _facts(fitted: Fitted) -> str:
-    N, J = fitted.about.values.shape
+    N, J = len(fitted.everywhere.embedding), fitted.about.values.shape[1]
     return (
         f"{N:,} rows x {J:,} columns · {_words(fitted.likelihood.name)} · "
         f"{fitted.n_components} latent dimension{'s' * (fitted.n_components > 1)}"
@@ -162,7 +171,7 @@ def _verdict(fitted: Fitted) -> str:
 
 def _left_out(fitted: Fitted, data: payload.Payload, ordered: bool) -> str:
     parts = []
-    N, J = fitted.about.values.shape
+    N, J = len(fitted.everywhere.embedding), fitted.about.values.shape[1]
     if len(data.rows) < N:
         parts.append(f"{len(data.rows):,} of {N:,} rows, chosen at random")
     if len(data.columns) < J:
@@ -176,8 +185,10 @@ def _about_data(fitted: Fitted) -> dict[str, str]:
     missing = np.isnan(Y)
     names = column_names(fitted)
     low, high = np.nanmin(Y), np.nanmax(Y)
-    about = {
-        "Rows x columns": f"{len(Y):,} x {Y.shape[1]:,}",
+    N = len(fitted.everywhere.embedding)
+    sample = {} if fitted.streamed is None else {"Below, and in the figures": f"{len(Y):,} rows, a random sample"}
+    about = {"Rows x columns": f"{N:,} x {Y.shape[1]:,}"} | sample
+    about |= {
         "Missing cells": f"{missing.mean():.1%} ({missing.sum():,})" if missing.any() else "none",
         "Range": f"{low:,.6g} to {high:,.6g}",
         "Mean": f"{np.nanmean(Y):,.4g}",
@@ -204,7 +215,7 @@ def _settings(fitted: Fitted) -> dict[str, str]:
         about["Chains"] = f"{n_chains}, with {run.n_burnin} sweeps of burn-in and {run.n_sampled} after it"
         about["Draws kept"] = f"{n_chains * n_draws} (one in {run.thin})" if run.thin > 1 else str(n_chains * n_draws)
     else:
-        about["Iterations"] = str(fitted.n_iter)
+        about["Iterations" if fitted.streamed is None else "Epochs"] = str(fitted.n_iter)
     return about
 
 
@@ -216,6 +227,14 @@ def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
     warn = bool(fitted.advice or fitted.caution)
     parts = [f'<p class="advice {"warn" if warn else "good"}">{escape(say(diagnosis.verdict(fitted)))}</p>']
     run = fitted.draws.run
+    if fitted.streamed is not None:
+        table = "\n".join(diagnosis.epoch_table(fitted.streamed.epochs))
+        parts.append(
+            "<p>Fitted by the streaming engine, which visits every row once in an epoch. Positions are modes, and "
+            "their uncertainty is that of normal approximations given the functions.</p>\n"
+            f"<pre>{escape(table)}</pre>"
+        )
+        return "\n".join(parts)
     if run is None:
         parts.append(
             f"<p>Fitted by maximisation: {fitted.n_iter} iterations, ended with “{escape(fitted.convergence)}”. "

@@ -68,6 +68,8 @@ class Encoder:
         Usual counts of the columns, where the offset of a row is the log of its total relative to them.
     dtype : str
         Precision of what has to be a float: offsets, and cells that are standardised.
+    empty_rows : bool
+        Whether rows may have no observed cell.
     """
 
     likelihood: Likelihood
@@ -75,6 +77,7 @@ class Encoder:
     offset: Float[np.ndarray, " N"] | None
     exposures: Float[np.ndarray, " J"] | None
     dtype: str
+    empty_rows: bool = False
 
     def blocks(self, source: Source, size: int, *, checked: bool = False) -> Iterator[Block]:
         """All rows of a table, read and encoded ahead of whoever asks; cells are checked unless they were before."""
@@ -88,8 +91,11 @@ class Encoder:
             raise moved(error, lambda row: row + start) from None
 
     def of_rows(self, rows: np.ndarray, values: np.ndarray, size: int) -> Block:
-        """One block of some rows of a table that were checked before; ``start`` means nothing."""
-        return self._encoded(0, values, size, rows, checked=True)
+        """One block of some rows, by their numbers in the table; its ``start`` is 0."""
+        try:
+            return self._encoded(0, values, size, rows, checked=False)
+        except InputError as error:
+            raise moved(error, lambda row: int(rows[row])) from None
 
     def _encoded(self, start: int, values: np.ndarray, size: int, rows: np.ndarray, checked: bool) -> Block:
         family = self.likelihood
@@ -98,7 +104,7 @@ class Encoder:
         whole = values.dtype.kind != "f"
         observed = np.broadcast_to(np.True_, values.shape) if whole else ~np.isnan(values)
         if not checked:
-            checks.check_cells(values, observed, family)
+            checks.check_cells(values, observed, family, empty_rows=self.empty_rows)
         offset = np.zeros(len(values)) if self.offset is None else self.offset[rows]
         if self.exposures is not None:
             offset = checks.log_exposures(values, observed, self.exposures)

@@ -1,0 +1,34 @@
+"""Anchors: positions beside which rows are placed, spread as the landmarks are."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .functions import Functions
+from .programs import Anchors
+
+# With 256 anchors a prototype had R^2 0.962 at a million rows, with 1024 it had 0.974. Of those near the best two of
+# the first each is looked at, so a row meets N_FIRST + 2 N_NEAR of them.
+N_ANCHORS, N_FIRST, N_NEAR = 1024, 64, 16
+
+# Below so many landmarks, draws from the prior make up for them.
+FEWEST_ANCHORS = 256
+
+
+def anchor_positions(X: Float[np.ndarray, "L D"], seed: int) -> Float[np.ndarray, "A D"]:
+    """Positions of landmarks, at random, and draws from the prior where they are few."""
+    rng = np.random.default_rng(seed)
+    chosen = np.asarray(X, float)[rng.permutation(len(X))[:N_ANCHORS]]
+    drawn = rng.standard_normal((max(FEWEST_ANCHORS - len(chosen), 0), X.shape[1]))
+    return rng.permutation(np.concatenate([chosen, drawn]))
+
+
+def anchors_of(positions: Float[np.ndarray, "A D"], functions: Functions, dtype: str) -> Anchors:
+    """Anchors under the functions."""
+    first = positions[:N_FIRST]
+    distance = ((first[:, None] - positions[None]) ** 2).sum(axis=2)
+    near = np.argsort(distance, axis=1, kind="stable")[:, :N_NEAR]
+    F = functions.features(positions) @ functions.beta
+    return Anchors(jnp.asarray(positions, dtype), jnp.asarray(F, dtype), jnp.asarray(near))

@@ -40,7 +40,7 @@ TRIMMED = 0.002  # of the rows, the worst, that R^2 leaves out
 class Truth:
     """Smooth functions of two dimensions: random features of an RBF kernel with lengthscale one."""
 
-    def __init__(self, seed: int = 0, H: int = 400):
+    def __init__(self, seed: int = 0, H: int = 100):
         rng = np.random.default_rng([seed, 1])
         self.W, self.beta = rng.standard_normal((H, D)), rng.standard_normal((2 * H, J))
 
@@ -144,7 +144,7 @@ def fit_counts(path: str, N: int, options: dict[str, Any]) -> dict[str, Any]:
     """One fit of counts in a file."""
     X = np.load(path + ".X.npy")
     phases, peak = Phases(), Peak()
-    logger = logging.getLogger("rflvm.streaming.stream")
+    logger = logging.getLogger("rflvm.streaming")
     logger.setLevel(logging.INFO)
     logger.addHandler(phases)
     started = time.process_time()
@@ -263,7 +263,7 @@ def in_a_process(name: str, *arguments: Any) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def growth(sizes: tuple[int, ...] = (100_000, 1_000_000)) -> None:
+def growth(sizes: tuple[int, ...] = (1_000_000, 100_000)) -> None:
     """Accuracy, time and memory as the table grows."""
     result: dict[str, Any] = {"machine": common.machine(), "fits": []}
     with tempfile.TemporaryDirectory() as folder:

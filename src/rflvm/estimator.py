@@ -29,6 +29,7 @@ from .model.draws import Draws
 from .model.joint import Prior
 from .sampling.run import continue_sampling, sample
 from .streaming.landmarks import Sample, take_sample
+from .streaming.shards import present
 from .streaming.stream import stream
 
 logger = logging.getLogger(__name__)
@@ -524,7 +525,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Fit by the streaming engine; what the fit remembers of the table are its landmarks."""
         checks.check_choice("init", init, ("auto", *STARTS))
         seed = checks.check_seed(self.random_state)
-        sampled: Sample = take_sample(open_table(Y, layer), seed)
+        sampled: Sample = take_sample(open_table(Y, layer), seed, present(checkpoint))
         family, reason = self._family(sampled.landmark_values() if self.likelihood == "auto" else sampled.values)
         kernel: Any = self.kernel
         exposure: Any = self.exposure

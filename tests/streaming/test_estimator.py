@@ -32,7 +32,6 @@ def model(table):
     """A fit of which 100 rows are landmarks."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rflvm.streaming.landmarks.N_LANDMARKS", 100)
-        patch.setattr("rflvm.streaming.stream.MOST_ON_ALL", 2)
         return RFLVM(**SETTINGS).fit(table)
 
 
@@ -88,7 +87,6 @@ def test_tables_of_other_kinds_and_what_is_refused(model, table, tmp_path):
     cells = anndata.AnnData(table.astype(np.float32))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rflvm.streaming.landmarks.N_LANDMARKS", 100)
-        patch.setattr("rflvm.streaming.stream.MOST_ON_ALL", 2)
         X = RFLVM(**SETTINGS).fit(file, out=tmp_path / "x.npy").embedding_
         RFLVM(**SETTINGS).fit(cells)
     np.testing.assert_array_equal(X, model.embedding_)

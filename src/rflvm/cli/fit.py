@@ -15,7 +15,7 @@ from ..files.npz import FileError
 from . import messages, streamed
 from .columns import Wanted
 from .families import NAMES, Family
-from .folder import Folder
+from .folder import CHECKPOINT, Folder
 from .options import check_pixels, form_options, table_options
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "was.",
 )
 @click.option("--force", is_flag=True, help="Delete the run in --out first.")
+@click.option(
+    "--distributed",
+    is_flag=True,
+    help="Divide the rows among the processes that mpirun, srun or the like has started (--inference stream).",
+)
 @click.option("--progress/--no-progress", default=None, help="Show progress; by default on a terminal only.")
 def command(
     table: str, out: str | None, wanted: Wanted, quick: bool, resume: bool, force: bool, **options: Any
@@ -133,31 +138,27 @@ def command(
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
     if options["exposure"] is not None and wanted.offset is not None:
         raise click.UsageError("--exposure makes the offset from the rows: leave out --offset", context)
+    if options["distributed"] and inference != "stream":
+        raise click.UsageError("--distributed is for --inference stream: other engines have one process", context)
+    if options["distributed"] and not streamed.is_streamed(table):
+        formats = ", ".join(streamed.SUFFIXES)
+        raise click.UsageError(f"--distributed is for tables that are read in blocks: {formats} and folders", context)
     wanted = wanted._replace(whole=options["ordered"] or options["image_shape"] is not None)
-    folder = Folder(out or f"{Path(table).name.split('.')[0] or 'table'}-rflvm", FILES, resume=resume, force=force)
+    out = out or f"{Path(table).name.split('.')[0] or 'table'}-rflvm"
+    if options["distributed"] and not streamed.is_first_process():
+        _help_to_fit(table, Path(out), wanted, options)
+        return
+    folder = Folder(out, FILES, resume=resume, force=force)
     _fit(table, folder, wanted, inference, resume, options)
 
 
 def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool, options: dict[str, Any]) -> None:
-    from ..estimator import RFLVM
     from . import reading
 
     started = time.time()
     by_block = inference == "stream" and streamed.is_streamed(path)
     table: Any = streamed.open_file(path, wanted) if by_block else reading.read(path, wanted)
-    model = RFLVM(
-        n_components=options["components"],
-        likelihood=options["likelihood"],
-        exposure=options["exposure"],
-        n_features=options["features"],
-        inference=inference,
-        kernel=options["kernel"],
-        n_samples=options["samples"],
-        n_burnin=options["burnin"],
-        n_chains=options["chains"],
-        random_state=options["seed"],
-        progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
-    )
+    model = _model(inference, options)
     if not by_block:
         _check(table, model, options["image_shape"])
     if not by_block and options["exposure"] is None:
@@ -188,6 +189,32 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     if model.convergence_ == "interrupted":
         _interrupted(folder, model)
     _summary(model, files, seconds)
+
+
+def _model(inference: Any, options: dict[str, Any]) -> RFLVM:
+    """The model that is asked for, not fitted."""
+    from ..estimator import RFLVM
+
+    return RFLVM(
+        n_components=options["components"],
+        likelihood=options["likelihood"],
+        exposure=options["exposure"],
+        n_features=options["features"],
+        inference=inference,
+        kernel=options["kernel"],
+        n_samples=options["samples"],
+        n_burnin=options["burnin"],
+        n_chains=options["chains"],
+        random_state=options["seed"],
+        progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
+    )
+
+
+def _help_to_fit(path: str, out: Path, wanted: Wanted, options: dict[str, Any]) -> None:
+    """Do a share of the work of the first process, which writes the folder."""
+    table = streamed.open_file(path, wanted)
+    model = _model("stream", options | {"progress": False})
+    model.fit(table.frame(), checkpoint=out / CHECKPOINT, layer=wanted.layer)
 
 
 def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) -> None:

@@ -62,6 +62,19 @@ def open_file(path: str, wanted: Wanted) -> StreamedFile:
     return StreamedFile(Path(path))
 
 
+def is_first_process() -> bool:
+    """Join the processes that a launcher has started; whether this is the first of them."""
+    import jax
+
+    try:
+        if not jax.distributed.is_initialized():
+            jax.distributed.initialize()
+    except (RuntimeError, ValueError) as error:
+        why = "--distributed found no other process: start it by mpirun, srun or another launcher that JAX knows"
+        raise FileError(f"{why} ({' '.join(str(error).split())})") from error
+    return jax.process_index() == 0
+
+
 def write_positions(model: RFLVM, path: Path) -> None:
     """Position and standard deviation of every row, in the order of the table, as Parquet."""
     import pyarrow as pa

@@ -1,6 +1,8 @@
 """The streaming engine: tables of a million rows and more, read in blocks, several times.
 
 stream       the whole of it, as a user calls it
+engine       a run: growth, placing, epochs, the end
+shards       rows divided among processes
 landmarks    rows that meet the MAP engine first
 functions    what all rows share: frequencies, coefficients, the family's own parameters
 programs     what is computed of a block of rows: placing, visits, curvatures

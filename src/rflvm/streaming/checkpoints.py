@@ -47,6 +47,21 @@ class Progress(NamedTuple):
     factor: np.ndarray | None = None
     epochs: tuple[Epoch, ...] = ()
 
+    def as_arrays(self) -> dict[str, np.ndarray]:
+        """All but the epochs, by name."""
+        arrays = {name: value for name, value in self.functions._asdict().items() if name != "theta"}
+        arrays |= {f"theta.{name}": value for name, value in self.functions.theta.items()}
+        arrays |= {"anchors": self.anchors}
+        return arrays | {name: value for name in ("X", "factor") if (value := getattr(self, name)) is not None}
+
+
+def from_arrays(arrays: dict[str, np.ndarray], epochs: tuple[Epoch, ...]) -> Progress:
+    """What ``Progress.as_arrays`` made arrays of."""
+    theta = {name[6:]: array for name, array in arrays.items() if name.startswith("theta.")}
+    fields = {name: arrays[name] for name in Functions._fields if name != "theta"}
+    functions = Functions(theta=theta, **fields)
+    return Progress(functions, arrays["anchors"], arrays.get("X"), arrays.get("factor"), epochs)
+
 
 class Checkpoint:
     """One folder; a run with other settings is refused."""
@@ -78,15 +93,7 @@ class Checkpoint:
                     old=repr(header["settings"].get(name)),
                     new=repr(value),
                 )
-        theta = {name[6:]: array for name, array in arrays.items() if name.startswith("theta.")}
-        fields = {name: arrays[name] for name in Functions._fields if name != "theta"}
-        return Progress(
-            functions=Functions(theta=theta, **fields),
-            anchors=arrays["anchors"],
-            X=arrays.get("X"),
-            factor=arrays.get("factor"),
-            epochs=tuple(Epoch(*fields) for fields in header["epochs"]),
-        )
+        return from_arrays(arrays, tuple(Epoch(*fields) for fields in header["epochs"]))
 
     def write(self, progress: Progress) -> None:
         """Replace what was written before, all of it at once."""
@@ -96,11 +103,7 @@ class Checkpoint:
             "settings": self._settings,
             "epochs": [list(epoch) for epoch in progress.epochs],
         }
-        arrays = {name: value for name, value in progress.functions._asdict().items() if name != "theta"}
-        arrays |= {f"theta.{name}": value for name, value in progress.functions.theta.items()}
-        arrays |= {"anchors": progress.anchors}
-        arrays |= {name: value for name in ("X", "factor") if (value := getattr(progress, name)) is not None}
-        npz.write(self.path, header, arrays)
+        npz.write(self.path, header, progress.as_arrays())
 
 
 def digest(*arrays: np.ndarray | None) -> str:

@@ -30,7 +30,7 @@ OnRows = Callable[[int], Any]  # is called with a number of rows that are done
 
 @dataclasses.dataclass(eq=False)
 class Rows:
-    """The rows of a table, or of a sample of it.
+    """The rows of a table, or of a sample of it, that this process visits.
 
     Attributes
     ----------
@@ -40,19 +40,32 @@ class Rows:
         Rows of a block.
     held_out : array of int
         Rows that do not count, in rising order.
-    X : array (N, D)
+    X : array (n, D)
         Modes of the rows' positions as they were last seen. Written to.
+    first, N : int
+        Number of the first of these rows, and of rows in all processes.
     """
 
     blocks: Callable[..., Iterable[Block]]
     size: int
     held_out: np.ndarray
-    X: Float[np.ndarray, "N D"]
+    X: Float[np.ndarray, "n D"]
+    first: int
+    N: int
 
     @property
     def n_draws(self) -> int:
         """Draws of the position of each row."""
-        return int(np.clip(N_DRAWS // len(self.X), 1, MOST_DRAWS))
+        return int(np.clip(N_DRAWS // self.N, 1, MOST_DRAWS))
+
+    def positions(self, block: Block) -> np.ndarray:
+        """Modes of the rows of a block, padded."""
+        here = self.X[block.start - self.first :][: block.n]
+        return np.concatenate([here, np.zeros((self.size - block.n, here.shape[1]), here.dtype)])
+
+    def keep(self, block: Block, X: Any) -> None:
+        """New modes of the rows of a block."""
+        self.X[block.start - self.first :][: block.n] = np.asarray(X)[: block.n]
 
     def weights(self, block: Block) -> np.ndarray:
         """1 for the rows of a block that count, 0 for others and for padding."""
@@ -75,25 +88,22 @@ def place(rows: Rows, anchors: Anchors, functions: Functions, model: Model, on_r
     state = functions.state(str(rows.X.dtype))
     for block in rows.blocks(checked=False):
         X, _ = programs.place(data_of(block), anchors, state, model)
-        _keep(rows.X, block, X)
+        rows.keep(block, X)
         on_rows(block.n)
 
 
 def epoch(rows: Rows, functions: Functions, model: Model, seed: int, on_rows: OnRows) -> Totals:
     """Visit every row once."""
-    dtype = str(rows.X.dtype)
-    state, key = functions.state(dtype), jax.random.key(seed)
+    state, key = functions.state(str(rows.X.dtype)), jax.random.key(seed)
     subsample = _Subsample(rows, seed, lambda *parts: programs.curvature(*parts, state, model))
     total: Any = None
     for block in rows.blocks(checked=True):
         data, weight = data_of(block), rows.weights(block)
-        X = np.zeros((rows.size, rows.X.shape[1]), dtype)
-        X[: block.n] = rows.X[block.start : block.start + block.n]
         numbers = jnp.asarray(block.start + np.arange(rows.size), jnp.uint32)
         new, draws, sums = programs.visit(
-            jnp.asarray(X), numbers, jnp.asarray(weight), data, state, key, model, rows.n_draws
+            jnp.asarray(rows.positions(block)), numbers, jnp.asarray(weight), data, state, key, model, rows.n_draws
         )
-        _keep(rows.X, block, new)
+        rows.keep(block, new)
         total = _added(total, sums)
         subsample.add(np.asarray(draws[0]), weight, block)
         on_rows(block.n)
@@ -106,10 +116,8 @@ def settle(
     """Modes and packed covariances of all rows, block by block, under functions that do not change any more."""
     state = functions.state(str(rows.X.dtype))
     for block in rows.blocks(checked=True):
-        X = np.zeros((rows.size, rows.X.shape[1]), rows.X.dtype)
-        X[: block.n] = rows.X[block.start : block.start + block.n]
-        modes, covariance = programs.settle(jnp.asarray(X), data_of(block), state, model)
-        _keep(rows.X, block, modes)
+        modes, covariance = programs.settle(jnp.asarray(rows.positions(block)), data_of(block), state, model)
+        rows.keep(block, modes)
         yield block, np.asarray(modes)[: block.n], np.asarray(covariance)[: block.n]
         on_rows(block.n)
 
@@ -118,10 +126,6 @@ def data_of(block: Block) -> Data:
     """A block on the device, cells in the type of the table."""
     as_array = lambda part: None if part is None else jnp.asarray(part)  # noqa: E731
     return Data(jnp.asarray(block.Y), as_array(block.mask), jnp.asarray(block.offset), as_array(block.trials))
-
-
-def _keep(everywhere: np.ndarray, block: Block, X: Any) -> None:
-    everywhere[block.start : block.start + block.n] = np.asarray(X)[: block.n]
 
 
 def _added(total: Any, part: Any) -> Any:
@@ -140,9 +144,9 @@ class _Subsample:
 
     def __init__(self, rows: Rows, seed: int, curvature: Callable[..., Curvature]):
         self.seed, self.curvature = seed, curvature
-        share = 2 ** max(int(np.log2(len(rows.X) / N_CURVATURE)), 0)
+        share = 2 ** max(int(np.log2(rows.N / N_CURVATURE)), 0)
         self.n = max(rows.size // share, 1)
-        n_blocks = -(-len(rows.X) // rows.size)
+        n_blocks = -(-rows.N // rows.size)
         self.n_at_once = max(min(CURVATURE_ROWS // self.n, n_blocks), 1)
         self.waiting: list[tuple[np.ndarray, np.ndarray, Block]] = []
         self.sums: Any = None

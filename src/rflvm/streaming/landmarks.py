@@ -11,6 +11,7 @@ from ..data import checks, tables
 from ..data.blocks.sources import Source
 from ..likelihoods import Likelihood
 from ..numerics.errors import InputError, moved
+from .shards import ALONE, Shards
 
 # Rows of the sample, at most, and its cells. The functions of so many rows differ little from those of all.
 N_SAMPLE, SAMPLE_CELLS = 2**15, 2**24
@@ -64,7 +65,7 @@ class Sample(NamedTuple):
         return ~np.isnan(self.values)
 
 
-def take_sample(source: Source, seed: int) -> Sample:
+def take_sample(source: Source, seed: int, shards: Shards = ALONE) -> Sample:
     """Rows of a table that stand for all of them."""
     N, J = source.shape
     size = min(N, N_SAMPLE, max(SAMPLE_CELLS // J, 2 * N_LANDMARKS))
@@ -74,7 +75,8 @@ def take_sample(source: Source, seed: int) -> Sample:
     n_held_out = min(N_HELD_OUT, size // HELD_OUT_SHARE)
     n_held_out = n_held_out if n_held_out >= FEWEST else 0
     held_out, rest = order[:n_held_out], order[n_held_out:]
-    return Sample(source, rows, source.take(rows), np.sort(rest[:N_LANDMARKS]), np.sort(held_out))
+    values = shards.from_first(lambda: {"values": source.take(rows)})["values"]
+    return Sample(source, rows, values, np.sort(rest[:N_LANDMARKS]), np.sort(held_out))
 
 
 def landmark_table(

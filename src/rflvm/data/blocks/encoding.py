@@ -79,9 +79,12 @@ class Encoder:
     dtype: str
     empty_rows: bool = False
 
-    def blocks(self, source: Source, size: int, *, checked: bool = False) -> Iterator[Block]:
-        """All rows of a table, read and encoded ahead of whoever asks; cells are checked unless they were before."""
-        yield from ahead(self(start, values, size, checked=checked) for start, values in source.blocks(size))
+    def blocks(
+        self, source: Source, size: int, start: int = 0, stop: int | None = None, *, checked: bool = False
+    ) -> Iterator[Block]:
+        """Rows of a table, read and encoded ahead of whoever asks; cells are checked unless they were before."""
+        read = source.blocks(size, start, stop)
+        yield from ahead(self(first, values, size, checked=checked) for first, values in read)
 
     def __call__(self, start: int, values: np.ndarray, size: int, *, checked: bool = False) -> Block:
         """One block, of rows from number ``start`` on; errors name rows as they are in the table."""

@@ -15,7 +15,7 @@ ACTIONLINT ?= $(VENV)/bin/actionlint
 INSTALL := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test coverage test-float64 test-lowest test-long browser docs lint types workflows build wheel-demo benchmark clean
+.PHONY: demo test test-float64 test-lowest test-long browser docs lint types workflows build wheel-demo benchmark clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else "rflvm needs Python 3.11 to 3.13, got %d.%d: try make PYTHON=python3.12" % v)'
@@ -30,12 +30,9 @@ $(TEST_STAMP): $(STAMP)
 demo: $(STAMP)
 	$(VENV)/bin/python examples/s_curve.py
 
+# The whole suite also measures which lines it runs: output/coverage shows those that it does not.
 test: $(TEST_STAMP) browser
-	$(VENV)/bin/python $(PYTEST) $(TESTS)
-
-# The same suite, measured, which takes longer: output/coverage shows the lines that it does not run.
-coverage: $(TEST_STAMP) browser
-	$(VENV)/bin/python $(PYTEST) --cov --cov-report=html:output/coverage
+	$(VENV)/bin/python $(PYTEST) $(or $(TESTS),--cov --cov-report=html:output/coverage)
 
 # For a user who has double precision on in all of JAX.
 test-float64: $(TEST_STAMP) browser

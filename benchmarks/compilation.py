@@ -1,19 +1,32 @@
-"""What the options of ``numerics/compilation.py`` are worth: compiling the MAP engine's objective, and evaluating it.
+"""What it costs to compile: the options of ``numerics/compilation.py``, and programs that are kept between processes.
 
-    python benchmarks/compilation.py
+    python benchmarks/compilation.py [programs | processes]
 
-Poisson S-curves (D = 2, M = 100) of two sizes, single precision, X at the truth, the modes of beta known. Seconds of
-one compilation and of one evaluation, in U as well. Writes benchmarks/results/compilation.json.
+``programs``: Poisson S-curves (D = 2, M = 100) of two sizes, single precision, X at the truth, the modes of beta known.
+Seconds of one compilation and of one evaluation of the MAP engine's objective, in U as well. Writes
+benchmarks/results/compilation.json.
+
+``processes``: the command line on a Poisson S-curve of 500 x 100, ``fit --quick`` and a start with 100 sweeps of one
+chain: without programs on disk, with an empty folder for them and with the folder that this run has filled. Processor
+time of the process, report and files included, in seconds and in U (processor time of the matrix product, too), and the
+bytes that are kept. Writes benchmarks/results/compilation_processes.json.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import resource
+import subprocess
+import sys
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 import common
 import jax
+import numpy as np
 
 from rflvm import likelihoods
 from rflvm.data import checks
@@ -26,6 +39,7 @@ from rflvm.model.joint import Model
 from rflvm.numerics import compilation, linalg
 
 SHAPES = ((500, 100), (1000, 784))
+COMMANDS = {"fit --quick": ("--quick",), "100 sweeps": ("--samples", "50", "--burnin", "50", "--chains", "1")}
 OPTIONS: dict[str, dict[str, Any]] = {"as XLA would": {}, "quick": compilation.QUICK}
 
 
@@ -51,7 +65,7 @@ def measure(N: int, J: int, options: dict[str, Any]) -> dict[str, float]:
     return {"compilation_seconds": compilation, "evaluation_seconds": evaluation}
 
 
-def main() -> None:
+def programs() -> None:
     """Both programs for both shapes."""
     unit = common.unit_seconds()
     rows = []
@@ -65,5 +79,40 @@ def main() -> None:
     common.write("compilation", {"machine": common.machine(), "U_seconds": round(unit, 4), "programs": rows})
 
 
+def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
+    """Processor time of a process and its children."""
+    used = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])  # noqa: E731
+    before = used()
+    subprocess.run(command, env=environment, check=True, capture_output=True)
+    return used() - before
+
+
+def processes() -> None:
+    """Two commands, each without programs on disk, with none there yet, and with those of the run before."""
+    x = np.random.default_rng(0).normal(size=(2000, 2000))
+    start = time.process_time()
+    for _ in range(5):
+        np.matmul(x, x)
+    unit = (time.process_time() - start) / 5
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        table = Path(folder, "table.csv")
+        np.savetxt(table, make_s_curve(500, 100, emissions="poisson", seed=0).data, fmt="%d", delimiter=",")
+        for name, options in COMMANDS.items():
+            environment = os.environ | {"XDG_CACHE_HOME": str(Path(folder, name))}
+            for programs in ("none", "first", "second"):
+                before = ["--no-cache"] if programs == "none" else []
+                command = [sys.executable, "-c", "from rflvm.cli import main; main()", *before]
+                run = ["fit", str(table), "--out", str(Path(folder, "run")), "--force", "--likelihood", "poisson"]
+                seconds = processor_seconds([*command, *run, *options], environment)
+                kept = sum(path.stat().st_size for path in Path(folder, name).rglob("*") if path.is_file())
+                rows.append({"command": name, "programs": programs, "seconds": round(seconds, 1)})
+                rows[-1] |= {"U": round(seconds / unit, 1), "kept_MB": round(kept / 1e6, 1)}
+                print(*rows[-1].values(), flush=True)
+    result = {"machine": common.machine(), "U_seconds": round(unit, 4), "processes": rows}
+    common.write("compilation_processes", result)
+
+
 if __name__ == "__main__":
-    main()
+    for what in sys.argv[1:] or ("programs", "processes"):
+        {"programs": programs, "processes": processes}[what]()

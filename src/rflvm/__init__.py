@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .model.draws import Draws
     from .model.joint import Prior
     from .numerics.linalg import NumericalError
+    from .numerics.programs import keep_programs
     from .sampling.progress import Progress
     from .sampling.run import continue_sampling, sample
     from .streaming.result import StreamFit
@@ -36,6 +37,7 @@ __all__ = [
     "StreamFit",
     "__version__",
     "continue_sampling",
+    "keep_programs",
     "likelihoods",
     "load",
     "maximise",
@@ -53,6 +55,7 @@ _HOMES = {
     "Prior": "model.joint",
     "Progress": "sampling.progress",
     "continue_sampling": "sampling.run",
+    "keep_programs": "numerics.programs",
     "load": "estimator",
     "maximise": "maximum.maximise",
     "StreamFit": "streaming.result",

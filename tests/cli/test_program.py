@@ -60,6 +60,23 @@ def test_help_does_not_wait_for_the_libraries_that_compute():
     assert (result.returncode, result.stderr) == (0, "[]\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "named", "kept"),
+    [([], "", True), (["--no-cache"], "", False), ([], "0", False), (["--cache"], "0", True)],
+)
+def test_programs_are_kept_unless_told_otherwise(monkeypatch, tmp_path, words, named, kept):
+    calls = []
+    monkeypatch.setattr("rflvm.numerics.programs.keep_programs", lambda: calls.append(1))
+    monkeypatch.chdir(tmp_path)
+    if named:
+        monkeypatch.setenv("RFLVM_CACHE", named)
+    invoke(*words, "transform", "model.npz", "table.csv", "--out", "out.csv")
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
+    invoke(*words, "fit", "table.csv", "--components", "9")
+    assert bool(calls) == kept
+    assert len(calls) in (0, 2)
+
+
 def test_without_a_command_the_help_is_shown_as_wrong_usage():
     result = invoke()
     assert (result.exit_code, result.stdout) == (2, "")

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from . import messages
+from . import messages, programs
 from .folder import Folder
 
 FILES = ("model.npz", "s_curve.png", "report.html")
@@ -29,6 +29,7 @@ def command(out: str, quick: bool, force: bool, progress: bool | None) -> None:
     folder = Folder(out, FILES, force=force)
     from .. import demo
 
+    programs.keep()
     with folder, messages.captured():
         shown = sys.stderr.isatty() if progress is None else progress
         model, truth = demo.fit_s_curve(inference="map" if quick else "gibbs", progress=shown)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..files.npz import FileError
-from . import messages, streamed
+from . import messages, programs, streamed
 from .columns import Wanted
 from .families import NAMES, Family
 from .folder import CHECKPOINT, Folder
@@ -156,6 +156,7 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     from . import reading
 
     started = time.time()
+    programs.keep()
     by_block = inference == "stream" and streamed.is_streamed(path)
     table: Any = streamed.open_file(path, wanted) if by_block else reading.read(path, wanted)
     model = _model(inference, options)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..files.npz import FileError
+from . import programs
 
 if TYPE_CHECKING:
     from ..estimator import RFLVM
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 def load(path: str, likelihood: Any = None) -> RFLVM:
     """Read a model; ``likelihood`` is its family, if that is not of this package."""
+    programs.keep()
     from ..estimator import load
     from ..fitted.saved import UnknownFamilyError
 

@@ -79,8 +79,12 @@ def _version(context: click.Context, parameter: click.Parameter, asked: bool) ->
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
 @click.option("--debug", is_flag=True, expose_value=False, help="Show tracebacks; may stand anywhere on the line.")
+@click.option(
+    "--cache/--no-cache", default=True, envvar="RFLVM_CACHE", help="Keep compiled programs in the user's folder for "
+    "caches, so that the next run need not wait for them. RFLVM_CACHE=0 is --no-cache too."
+)  # fmt: skip
 @click.pass_context
-def program(context: click.Context) -> None:
+def program(context: click.Context, cache: bool) -> None:
     """Random feature latent variable models: a picture of the rows of a table, with its uncertainty.
 
     \b

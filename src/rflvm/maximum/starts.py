@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
-from sklearn.manifold import TSNE, Isomap
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
 
@@ -103,6 +102,8 @@ def pca(table: np.ndarray, D: int, seed: int) -> np.ndarray:
 
 def isomap(table: np.ndarray, D: int, seed: int) -> np.ndarray:
     """Distances along the graph of nearest neighbours."""
+    from sklearn.manifold import Isomap  # more than half a second, for which models that are read do not wait
+
     scores = _principal_components(table, N_COMPONENTS, seed)
     with warnings.catch_warnings():
         # A graph in pieces is joined at its closest points, which is all that a start needs.
@@ -112,6 +113,8 @@ def isomap(table: np.ndarray, D: int, seed: int) -> np.ndarray:
 
 def tsne(table: np.ndarray, D: int, seed: int) -> np.ndarray:
     """Neighbourhoods."""
+    from sklearn.manifold import TSNE
+
     scores = _principal_components(table, N_COMPONENTS, seed)
     perplexity = min(PERPLEXITY, (len(table) - 1) / 3)
     method = TSNE(D, perplexity=perplexity, init="pca", max_iter=N_TSNE_ITERATIONS, random_state=seed)

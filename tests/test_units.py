@@ -146,7 +146,7 @@ def test_the_posterior_is_in_the_units_of_the_table(engine, name):
 
 @cases
 def test_a_report_decodes_to_the_units_of_the_table(engine, name):
-    """As the page computes: coefficients times their step, intercepts, the offset of a row."""
+    """As the page computes: coefficients times their step, intercepts, ranges, the offset of a row."""
     fitted = disguised(engine, name).fitted_
     arrays = payload._arrays(fitted, np.arange(N), np.arange(J))
     beta = np.concatenate([arrays["beta"] * arrays["step"], arrays["bias"][:, None]], axis=1)
@@ -157,7 +157,9 @@ def test_a_report_decodes_to_the_units_of_the_table(engine, name):
     expected = DISGUISES[name].undone(
         disguised(engine, name).inverse_transform(fitted.embedding, offset=offset), offset
     )
-    close(DISGUISES[name].undone(np.median([P @ b for P, b in zip(Phi, beta, strict=True)], axis=0)), expected)
+    ends = arrays["lowest"], arrays["highest"]
+    held = [np.clip(P @ b, low, high) for P, b, low, high in zip(Phi, beta, *ends, strict=True)]
+    close(DISGUISES[name].undone(np.median(held, axis=0)), expected)
     close(
         arrays["sigma2"] / DISGUISES[name].factor ** 2,
         payload._arrays(plain(engine).fitted_, np.arange(N), np.arange(J))["sigma2"],

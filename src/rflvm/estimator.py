@@ -21,7 +21,7 @@ from . import likelihoods
 from .data import checks, footprint, memory, tables
 from .data.blocks.sources import open_table
 from .files.npz import FileError
-from .fitted import datatree, diagnosis, rows, saved
+from .fitted import datatree, diagnosis, modes, rows, saved
 from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
 from .maximum.maximise import maximise
 from .maximum.starts import STARTS
@@ -93,7 +93,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     embedding_ : array (N, D)
         Posterior mean of the rows' positions, draws aligned first ("map": the most probable positions).
     embedding_std_ : array (N, D)
-        Posterior standard deviations.
+        Posterior standard deviations ("map": around that position; where ``ambiguous_rows`` marks a second one, the
+        spread over both is ``transform(Y, return_std=True)``).
     likelihood_ : Likelihood
         The family that was fitted, and ``likelihood_reason_``, why "auto" chose it.
     fitted_ : Fitted
@@ -351,7 +352,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``transform``.
         summary : {"median", "mean"}
             The posterior median of each cell's expectation, or the posterior mean, E[Y | X], which with a log link a
-            few extreme draws can dominate where the table does not determine the functions.
+            few draws can dominate where the table does not determine the functions.
 
         Returns
         -------
@@ -394,8 +395,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> np.ndarray:
         """Which cells the observed ones of their row say little about.
 
-        Those whose interval of ``predict_intervals`` is wider than the range of the fitted table's observed cells of
-        the column: what ``impute`` would put there is hardly more than a guess.
+        Those whose interval would be wider than the range of the fitted table's observed cells of the column, if
+        predictions were not held to what the table knows of it: what ``impute`` puts there is hardly more than a guess.
 
         Parameters
         ----------
@@ -409,6 +410,34 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         fitted = self._fit()
         return rows.uncertain(fitted, self._read(Y, offset, trials, layer), level)
 
+    def ambiguous_rows(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
+        """Which rows have two places in the picture, far apart, that explain their observed cells.
+
+        For these ``embedding_`` of a fit by "map" is at one of the two, ``embedding_std_`` is the spread around that
+        one, and ``transform`` gives the mean over both, with the spread over both. Other rows of the fitted table have
+        about the same position in the two.
+
+        Parameters
+        ----------
+        Y, offset, trials, layer
+            As in ``transform``. The fitted table itself, or new rows.
+
+        Returns
+        -------
+        array of bool (n,)
+
+        Examples
+        --------
+        >>> from rflvm import RFLVM
+        >>> from rflvm.datasets import make_s_curve
+        >>> Y = make_s_curve(60, 20, emissions="poisson").data
+        >>> settings = {"inference": "map", "kernel": "rbf", "n_features": 20, "init": "pca", "max_iter": 200}
+        >>> model = RFLVM(likelihood="poisson", random_state=0, **settings).fit(Y)
+        >>> model.ambiguous_rows(Y).shape
+        (60,)
+        """
+        return modes.two_modes(self._fit(), self._read(Y, offset, trials, layer).data)
+
     def impute(
         self,
         Y: Any,
@@ -421,7 +450,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The table with its missing cells filled by what is expected given the observed cells of their row.
 
         A cell's expectation E[y | f] depends on the row's position and on the functions. It is summarised over the
-        posterior of both; ``uncertain_cells`` marks cells that this posterior says little about.
+        posterior of both; ``uncertain_cells`` marks cells that this posterior says little about. Where a column has no
+        observed cell nearby, its function is held to the range that it has where there are some.
 
         Parameters
         ----------
@@ -429,8 +459,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``transform``. The fitted table itself, or new rows.
         summary : {"median", "mean"}
             The posterior median of E[y | f] (of the shares of a multinomial row, divided by their sum), or the
-            posterior mean, which is E[y | the row]: for sums over cells and for probabilities. With a log link the mean
-            can be far above anything observed, where the row does not determine the cell.
+            posterior mean, which is E[y | the row]: for sums over cells and for probabilities.
 
         Returns
         -------

@@ -10,6 +10,7 @@ import pytest
 from rflvm import likelihoods
 from rflvm.data import checks
 from rflvm.fitted import prediction
+from rflvm.fitted.members import Members, choose_members, held, known_ranges
 from rflvm.model.features import features
 from rflvm.model.joint import Data, Model, sample_prior
 
@@ -30,7 +31,10 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 
 def fitted(family: likelihoods.Likelihood, spread: float = 0.1):
-    """A model, and members that differ a little from one draw of the prior, as the draws of a chain do."""
+    """A model, and members that differ a little from one draw of the prior, as the draws of a chain do.
+
+    They are not held to the ranges of their functions; the tests of ranges do that.
+    """
     model = Model(family, 2, H)
     state = sample_prior(jax.random.key(1), model, 40, J - isinstance(family, likelihoods.Multinomial), jnp.float64)
     rng = np.random.default_rng(0)
@@ -38,10 +42,12 @@ def fitted(family: likelihoods.Likelihood, spread: float = 0.1):
     beta = scale * (np.asarray(state.beta) + spread * rng.standard_normal((S, *state.beta.shape)))
     repeated = lambda part: np.repeat(np.asarray(part)[None], S, axis=0)  # noqa: E731
     theta = {name: repeated(np.full_like(value, 1.5)) for name, value in state.theta.items()}
-    return model, prediction.choose_members(repeated(state.X), repeated(state.W), beta, theta, seed=0)
+    observed = np.ones((40, beta.shape[2]), bool)
+    chosen = choose_members(repeated(state.X), repeated(state.W), beta, theta, observed, seed=0)
+    return model, jax.tree.map(jnp.asarray, chosen.free())
 
 
-def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
+def rows(model: Model, members: Members, n: int = 8) -> Data:
     """New rows from the model itself, with gaps and offsets; the last has no observed cell."""
     rng = np.random.default_rng(2)
     offset = rng.normal(scale=0.3, size=n)
@@ -52,7 +58,7 @@ def rows(model: Model, members: prediction.Members, n: int = 8) -> Data:
     return checks.to_device(checks.check_rows(Y, model.likelihood, offset, None), "float64")
 
 
-def on_grid(data: Data, members: prediction.Members, model: Model) -> tuple[np.ndarray, np.ndarray]:
+def on_grid(data: Data, members: Members, model: Model) -> tuple[np.ndarray, np.ndarray]:
     """log p(y*, x | member) over the grid (S, n, G), and E[y | x] there (S, n, G, K)."""
     log_density, response = [], []
     for s in range(S):
@@ -188,3 +194,54 @@ def test_new_rows_follow_the_prior_and_the_members():
     assert np.abs(np.cov(X.T) - np.eye(2)).max() < 0.1
     expected = prediction.decode(jnp.asarray(X), jnp.zeros(n), None, members, model, "mean")
     assert np.abs((Y - expected).mean(axis=0) / (Y.std(axis=0) / np.sqrt(n))).max() < 4
+
+
+def test_the_known_range_is_that_at_the_observed_rows_and_a_share_of_it(monkeypatch):
+    monkeypatch.setattr("rflvm.fitted.members.RANGE_CELLS", 3 * J)  # several blocks of rows
+    rng = np.random.default_rng(0)
+    X, W, beta = rng.normal(size=(S, 20, 2)), rng.normal(size=(S, H, 2)), rng.normal(size=(S, 2 * H + 1, J))
+    mask = rng.random((20, J)) < 0.5
+    mask[:, 0], mask[:, 1] = np.arange(20) == 4, False
+    lowest, highest = known_ranges(X, W, beta, mask)
+    for s in range(S):
+        F = np.asarray(features(jnp.asarray(X[s]), jnp.asarray(W[s])) @ beta[s])
+        for j in range(2, J):
+            known = F[mask[:, j], j]
+            beyond = (known.max() - known.min()) / (len(known) - 1)
+            np.testing.assert_allclose([lowest[s, j], highest[s, j]], [known.min() - beyond, known.max() + beyond])
+    assert (lowest[:, :2] == -np.inf).all()
+    assert (highest[:, :2] == np.inf).all()
+
+
+def test_what_is_predicted_stays_within_the_known_range():
+    """Expectations by either summary, replicates and new rows; positions and densities are those of f as it is."""
+    model, free = fitted(FAMILIES["poisson"])
+    lowest, highest = jnp.full((S, J), -0.2), jnp.full((S, J), 0.1)
+    bound = free._replace(lowest=lowest, highest=highest)
+    block, n = next(prediction.blocks(rows(model, free)))
+    placed = prediction.place(block, free, model)
+    for a, b in zip(placed, prediction.place(block, bound, model), strict=True):
+        np.testing.assert_array_equal(a, b)
+    F = np.asarray(held(jnp.asarray(GRID), jax.tree.map(lambda part: part[0], bound.functions)))
+    np.testing.assert_array_equal(F, np.clip(features(jnp.asarray(GRID), free.W[0]) @ free.beta[0], -0.2, 0.1))
+
+    offset = np.asarray(block.offset)[:n, None]
+
+    def rates(members):
+        for summarised in (prediction.medians, prediction.expected):
+            yield np.asarray(summarised(placed, block, members, model))[:n] / np.exp(offset)
+        for summary in prediction.SUMMARIES:
+            yield np.asarray(prediction.decode(jnp.asarray(GRID), jnp.zeros(len(GRID)), None, members, model, summary))
+
+    for found, unbound in zip(rates(bound), rates(free), strict=True):
+        assert np.log(found).min() > -0.2 - 1e-9
+        assert np.log(found).max() < 0.1 + 1e-9
+        assert np.ptp(np.log(unbound)) > 1
+    # Rows have the same random numbers, so that there are S N_DRAWS = 96 draws of a cell of mean 0.8 to 1.1, whose mean
+    # is within 0.5 of that unless it is five standard errors off.
+    for members, is_held in ((bound, True), (free, False)):
+        drawn = prediction.replicates(jax.random.key(0), placed, block, jnp.zeros(len(block.Y)), members, model)
+        means = (np.asarray(drawn)[:, :n] / np.exp(offset)).mean(axis=(0, 1))
+        assert ((means > 0.3) & (means < 1.6)).all() == is_held
+    _, Y = prediction.generate(jax.random.key(0), np.zeros(4000), None, np.zeros(4000), bound, model)
+    assert (np.abs(np.log(Y.mean(axis=0))) < 0.3).all()

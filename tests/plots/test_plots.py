@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import matplotlib as mpl
@@ -118,6 +119,14 @@ def test_of_many_classes_the_rarest_are_one():
     assert names[-1] == "77 others"
     assert codes.max() == MOST_CLASSES - 1
     plots.latent(small_models.poisson(), [f"{i % 40}" for i in range(small_models.N)])
+
+
+def test_rows_with_two_modes_get_a_ring(monkeypatch):
+    module = importlib.import_module("rflvm.plots.latent")  # `plots.latent` is the function
+    monkeypatch.setattr(module, "two_modes", lambda fitted: np.arange(small_models.N) < 4)
+    plain, ringed = (plots.latent(small_models.poisson(), ambiguous=flag) for flag in (False, True))
+    assert len(ringed.collections) == len(plain.collections) + 1
+    np.testing.assert_array_equal(ringed.collections[-1].get_offsets(), small_models.poisson().embedding_[:4])
 
 
 def test_an_ellipse_holds_the_draws_it_should():

@@ -121,6 +121,18 @@ def test_coefficients_are_kept_to_nine_digits(tmp_path):
 
 
 @bare
+def test_rows_with_two_modes_are_marked(tmp_path, monkeypatch):
+    model = small_models.poisson()
+    plain = read(write_report(model, tmp_path / "report.html"))
+    assert json.loads(plain.sources["header"])["ambiguous"] == []
+    monkeypatch.setattr("rflvm.report.page.two_modes", lambda fitted: np.arange(small_models.N) % 30 == 3)
+    marked = read(write_report(model, tmp_path / "report.html", ambiguous=True))
+    assert json.loads(marked.sources["header"])["ambiguous"] == [3, 33]
+    assert "2 rows have two places in the picture" in marked.text
+    assert "two places in the picture" not in plain.text
+
+
+@bare
 def test_the_words_are_those_of_diagnose(tmp_path, capsys):
     for model, words in ((small_models.poisson(), "Fitted by maximisation"), (small_models.chains(), "R-hat compares")):
         text = read(write_report(model, tmp_path / "report.html")).text

@@ -295,7 +295,7 @@ def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, An
     from ..report import write_report
 
     about = {"row_labels": table.labels, "colours": table.colours() or None, "title": table.path.name}
-    write_report(model, path, **about, say=messages.in_options, **form)
+    write_report(model, path, **about, ambiguous=True, say=messages.in_options, **form)
 
 
 def _log(

@@ -62,5 +62,6 @@ def command(
 
     name = title or Path(table or model).name or model
     with messages.captured():
-        write_report(fitted, path, row_labels=labels, colours=colours, title=name, say=messages.in_options, **form)
+        about = {"row_labels": labels, "colours": colours, "title": name}
+        write_report(fitted, path, **about, ambiguous=True, say=messages.in_options, **form)
     click.echo(f"wrote {path} ({output.size(path)})")

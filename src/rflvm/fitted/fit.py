@@ -25,8 +25,9 @@ from ..numerics.precision import precision
 from ..numerics.units import Units
 from ..streaming.functions import Functions, of_fit
 from ..streaming.result import Epoch, StreamFit, draws_of, standard_deviations
-from . import arrangements, diagnostics, prediction
+from . import arrangements, diagnostics
 from .alignment import align
+from .members import Members, members_of
 
 N_LAPLACE_DRAWS = 64  # around a maximum: enough for 90 % intervals, few enough to keep beta of wide tables
 
@@ -109,7 +110,7 @@ class Fitted:
         Draws of all unknowns as the engine made them ("map": from its Gaussian approximation), on the standard scale if
         the table has units.
     members : Members
-        The draws that predictions average over, on the same scale.
+        The draws that predictions are summarised over, on the same scale.
     embedding, embedding_std : array (N, D)
         Posterior mean and standard deviation of the rows' positions ("map": the most probable positions).
     n_iter : int
@@ -128,7 +129,7 @@ class Fitted:
 
     about: About
     draws: Draws
-    members: prediction.Members
+    members: Members
     embedding: Float[np.ndarray, "N D"]
     embedding_std: Float[np.ndarray, "N D"]
     n_iter: int
@@ -207,7 +208,7 @@ def from_chains(draws: Draws, about: About) -> Fitted:
     fitted = Fitted(
         about=about,
         draws=draws,
-        members=_members(aligned, about.seed),
+        members=members_among(aligned, about),
         embedding=aligned["X"].mean(axis=(0, 1)),
         embedding_std=aligned["X"].std(axis=(0, 1)),
         n_iter=aligned.run.n_sweeps,
@@ -226,7 +227,7 @@ def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:
     return Fitted(
         about=about,
         draws=draws,
-        members=_members(draws, about.seed),
+        members=members_among(draws, about, np.asarray(fit.X, float)),
         embedding=np.asarray(fit.X, float),
         embedding_std=np.sqrt(np.diagonal(fit.X_covariance, axis1=1, axis2=2)).astype(float),
         n_iter=fit.n_iterations,
@@ -244,7 +245,7 @@ def from_stream(fit: StreamFit, about: About) -> Fitted:
     return Fitted(
         about=about,
         draws=draws,
-        members=_members(draws, about.seed),
+        members=members_among(draws, about, np.asarray(landmarks.X, float)),
         embedding=np.asarray(landmarks.X, float),
         embedding_std=np.sqrt(np.diagonal(landmarks.X_covariance, axis1=1, axis2=2)).astype(float),
         n_iter=len(fit.epochs),
@@ -255,6 +256,9 @@ def from_stream(fit: StreamFit, about: About) -> Fitted:
     )
 
 
-def _members(aligned: Draws, seed: int) -> prediction.Members:
+def members_among(aligned: Draws, about: About, maximum: np.ndarray | None = None) -> Members:
+    """The members of aligned draws; coefficients that are draws around a maximum were drawn given the X of it."""
+    family = aligned.model.likelihood
+    observed = checks.encode_table(about.values, family, about.offset, aligned.units).observed
     with precision("float64"):
-        return jax.tree.map(np.asarray, prediction.members_of(aligned, seed))
+        return jax.tree.map(np.asarray, members_of(aligned, observed, about.seed, maximum))

@@ -10,9 +10,11 @@ proposal is a mixture of three Student t distributions: around two modes, which 
 the table that are most like y*, and one as wide as the prior, for rows with little information. Its points are
 quasi-random.
 
-A cell is summarised by the posterior median of its conditional mean E[y | f], over members and over the points of its
-row's position, or by the posterior mean of it, E[y | y*]. Where the table does not determine f, the mean of exp(f) is a
-number from the tail; the median is the same whether it is taken of f or of exp(f).
+Positions and densities are those of the functions as they are, predictions of cells those of the functions held to the
+range that the table knows (``members.py``). A cell is summarised by the posterior median of its conditional mean
+E[y | f], over members and over the points of its row's position, or by the posterior mean of it, E[y | y*]. Where the
+table does not determine f, the mean of exp(f) is a number from the tail; the median is the same whether it is taken of
+f or of exp(f).
 
 Every number is computed in blocks of rows of a fixed size and with the same points for every row, so that the answer
 for a row does not depend on the rows beside it, to the last bit.
@@ -31,41 +33,23 @@ import numpy as np
 from jax import lax
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
-from scipy import stats
 
 from ..likelihoods.base import sum_observed
-from ..model.draws import Draws
-from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State
 from ..model.rows import climb as climb_rows
 from ..model.rows import row_values
 from ..numerics import linalg, quantiles
 from ..numerics.compilation import compiled
+from .members import FREEDOM, N_POINTS, Members, held
 
 SUMMARIES = ("median", "mean")  # of E[y | f] over members and points
 
-N_MEMBERS = 16
-N_ANCHORS = 256
-N_MODES = 2
 N_STEPS = 6, 2  # of Fisher scoring, under the first member and under each other, which begins where the last one ended
-N_POINTS = 8  # importance points of each component of the proposal
 N_DRAWS = 16  # of a row's cells, from each member
-FREEDOM = 5.0  # degrees of freedom of the proposal
 MIN_DISTANCE = 1.0  # between the two anchors at which the search for modes begins; x has unit prior variance
 BLOCK_CELLS = 65_536
 MEDIAN_CELLS = 512  # at once: their values, under all members and at all points, should stay in the processor's cache
 ROUNDING = 1e-6  # relative rounding error of a sum of squares in single precision
-
-
-class Members(NamedTuple):
-    """Draws from the posterior, and the positions of some rows of the table, the anchors, under each."""
-
-    W: Float[Array, "S H D"]
-    beta: Float[Array, "S M J"]
-    theta: dict[str, Array]  # (S, J) or (S,)
-    anchors: Float[Array, "S A D"]
-    F: Float[Array, "A J"]  # of the anchors, without offset, mean over members
-    points: Float[Array, "S P D"]  # of a standard Student t
 
 
 class Placed(NamedTuple):
@@ -81,48 +65,6 @@ class Moments(NamedTuple):
     mean: Float[Array, "B D"]
     covariance: Float[Array, "B D D"]
     log_density: Float[Array, " B"]
-
-
-def members_of(draws: Draws, seed: int) -> Members:
-    """Members from those of the aligned draws that have a beta."""
-    kept = slice(None, None, draws.beta_thin)
-    flat = lambda part: part.reshape(-1, *part.shape[2:])  # noqa: E731
-    theta = {name: flat(draws[name][:, kept]) for name in draws.theta}
-    return choose_members(flat(draws["X"][:, kept]), flat(draws["W"][:, kept]), flat(draws["beta"]), theta, seed)
-
-
-def choose_members(
-    X: Float[np.ndarray, "S N D"], W: np.ndarray, beta: np.ndarray, theta: dict[str, np.ndarray], seed: int
-) -> Members:
-    """At most ``N_MEMBERS`` of the aligned draws, evenly spaced, and ``N_ANCHORS`` of the rows."""
-    chosen = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
-    rows = np.sort(np.random.default_rng(seed).permutation(X.shape[1])[:N_ANCHORS])
-    anchors, W, beta = X[chosen][:, rows], W[chosen], beta[chosen]
-    F = np.mean([_features(*pair) @ b for *pair, b in zip(anchors, W, beta, strict=True)], axis=0)
-    as_array = lambda part: jnp.asarray(part, float)  # noqa: E731
-    return Members(
-        W=as_array(W),
-        beta=as_array(beta),
-        theta={name: as_array(value[chosen]) for name, value in theta.items()},
-        anchors=as_array(anchors),
-        F=as_array(F),
-        points=as_array(student_points(len(chosen), X.shape[2], seed)),
-    )
-
-
-def _features(X: np.ndarray, W: np.ndarray) -> np.ndarray:
-    return np.asarray(features(jnp.asarray(X, float), jnp.asarray(W, float)))
-
-
-def student_points(S: int, D: int, seed: int) -> np.ndarray:
-    """Points (S, (N_MODES + 1) N_POINTS, D) of a scrambled Sobol sequence, mapped to a Student t."""
-    per_member = (N_MODES + 1) * N_POINTS
-    n = S * per_member
-    sequence = stats.qmc.Sobol(D + 1, rng=np.random.default_rng(seed))
-    uniform = sequence.random_base2(math.ceil(math.log2(n)))[:n]
-    normal = stats.norm.ppf(uniform[:, :D])
-    points = normal / np.sqrt(stats.chi2.ppf(uniform[:, D:], FREEDOM) / FREEDOM)
-    return points.reshape(S, per_member, D)
 
 
 def block_size(J: int) -> int:
@@ -253,18 +195,17 @@ def moments(placed: Placed) -> Moments:
 def expected(placed: Placed, data: Data, members: Members, model: Model) -> Float[Array, "B K"]:
     """E[y | the observed cells of its row] for every cell of a block."""
 
-    def under(member):
-        W, beta, theta, X, w = member
+    def under(inputs):
+        member, X, w = inputs
 
         def add(total, point):
-            F = linear_predictor(features(point[0], W), beta, data.offset)
-            return total + point[1][:, None] * model.likelihood.respond(F, theta, data.trials), None
+            F = held(point[0], member) + data.offset[:, None]
+            return total + point[1][:, None] * model.likelihood.respond(F, member.theta, data.trials), None
 
-        zero = jnp.zeros_like(model.likelihood.respond(data.Y, theta, data.trials))
+        zero = jnp.zeros_like(model.likelihood.respond(data.Y, member.theta, data.trials))
         return lax.scan(add, zero, (X, w))[0]
 
-    inputs = (members.W, members.beta, members.theta, placed.X, weights(placed))
-    return lax.map(under, inputs).sum(axis=0)
+    return lax.map(under, (members.functions, placed.X, weights(placed))).sum(axis=0)
 
 
 @functools.partial(compiled, static_argnames="model")
@@ -280,12 +221,12 @@ def medians(placed: Placed, data: Data, members: Members, model: Model) -> Float
         X, w, offset, trials = inputs
         repeated = None if trials is None else jnp.tile(trials, (Q, 1))
 
-        def under(member):
-            W, beta, theta, X = member
-            F = linear_predictor(features(X.reshape(Q * n, D), W), beta, jnp.tile(offset, Q))
-            return model.likelihood.respond(F, theta, repeated).reshape(Q, n, -1)
+        def under(inputs):
+            member, X = inputs
+            F = held(X.reshape(Q * n, D), member) + jnp.tile(offset, Q)[:, None]
+            return model.likelihood.respond(F, member.theta, repeated).reshape(Q, n, -1)
 
-        values = lax.map(under, (members.W, members.beta, members.theta, X))
+        values = lax.map(under, (members.functions, X))
         median = quantiles.weighted_median(values.reshape(S * Q, n, -1), w.reshape(S * Q, n, 1))
         return _as_shares(median, model)
 
@@ -313,21 +254,20 @@ def replicates(
     u = (jnp.arange(N_DRAWS, dtype=float)[None] + jax.random.uniform(key_where, (S, N_DRAWS))) / N_DRAWS
     keys = jax.random.split(key_cells, (S, N_DRAWS))
 
-    def under(member):
-        W, beta, theta, X, log_weight, u, keys = member
+    def under(inputs):
+        member, X, log_weight, u, keys = inputs
         cumulative = jnp.cumsum(jax.nn.softmax(log_weight, axis=0), axis=0)
 
         def draw(inputs):
             u, key = inputs
             point = jnp.minimum(jnp.sum(cumulative < u, axis=0), len(X) - 1)
             x = jnp.take_along_axis(X, point[None, :, None], axis=0)[0]
-            F = linear_predictor(features(x, W), beta, data.offset)
-            return draw_rows(key, F, theta, data.trials, totals, model)
+            F = held(x, member) + data.offset[:, None]
+            return draw_rows(key, F, member.theta, data.trials, totals, model)
 
         return lax.map(draw, (u, keys))
 
-    inputs = (members.W, members.beta, members.theta, placed.X, placed.log_weight, u, keys)
-    drawn = lax.map(under, inputs)
+    drawn = lax.map(under, (members.functions, placed.X, placed.log_weight, u, keys))
     return drawn.reshape(S * N_DRAWS, *drawn.shape[2:])
 
 
@@ -351,10 +291,9 @@ def responses(
     """E[y | x] under each member."""
 
     def under(member):
-        W, beta, theta = member
-        return model.likelihood.respond(linear_predictor(features(X, W), beta, offset), theta, trials)
+        return model.likelihood.respond(held(X, member) + offset[:, None], member.theta, trials)
 
-    return lax.map(under, (members.W, members.beta, members.theta))
+    return lax.map(under, members.functions)
 
 
 @functools.partial(compiled, static_argnames=("model", "summary"))
@@ -408,9 +347,9 @@ def cells_at(
 
     def row(inputs):
         key, x, s, offset, trials, total = inputs
-        F = features(x[None], members.W[s]) @ members.beta[s] + offset
-        theta = {name: value[s] for name, value in members.theta.items()}
+        member = jax.tree.map(lambda part: part[s], members.functions)
         trials = None if trials is None else trials[None]
-        return draw_rows(jax.random.wrap_key_data(key), F, theta, trials, total[None], model)[0]
+        F = held(x[None], member) + offset
+        return draw_rows(jax.random.wrap_key_data(key), F, member.theta, trials, total[None], model)[0]
 
     return lax.map(row, (key_data, X, which, offset, trials, totals))

@@ -7,6 +7,7 @@ families with units: here rows are brought to it, and what is predicted is broug
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -126,9 +127,17 @@ def tails(level: float) -> list[float]:
 
 
 def uncertain(fitted: Fitted, rows: Rows, level: float) -> Bool[np.ndarray, "n J"]:
-    """Cells whose predictive interval is wider than the range of the observed cells of their column."""
-    _, lower, upper = predict(fitted, rows, tails(level))
+    """Cells whose predictive interval would be wider than the range of the observed cells of their column.
+
+    It would be so with functions that are not held to the range that the table knows of them.
+    """
+    _, lower, upper = predict(unheld(fitted), rows, tails(level))
     return upper - lower > observed_range(fitted)
+
+
+def unheld(fitted: Fitted) -> Fitted:
+    """The fit with functions that predictions do not hold to a range."""
+    return dataclasses.replace(fitted, members=fitted.members.free())
 
 
 def observed_range(fitted: Fitted) -> Float[np.ndarray, " J"]:

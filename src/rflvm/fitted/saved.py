@@ -31,12 +31,13 @@ from ..sampling.sweep import Moves
 from ..streaming.functions import Functions
 from ..streaming.result import Epoch
 from .diagnostics import Quantity
-from .fit import About, Fitted, Streamed
-from .prediction import Members
+from .fit import About, Fitted, Streamed, members_among
+from .members import Members
 
 KIND = "model"
 SETTINGS = ("inference", "kernel", "exposure")
 STREAMED = ("embedding", "covariance", "rows", "anchors")  # arrays of ``fit.Streamed``
+UNBOUNDED = ("members.lowest", "members.highest")  # what may be infinite
 _CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {"Prior": Prior}
 
 
@@ -131,6 +132,9 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         units=_units(arrays),
     )
     with precision("float64"):
+        if "members.lowest" not in arrays:  # before 0.2
+            computed = members_among(draws, about, None if about.inference == "gibbs" else arrays["embedding_"])
+            arrays = arrays | {f"members.{end}": getattr(computed, end) for end in ("lowest", "highest")}
         placeholders: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
         members = restore({"members": Members(**placeholders)}, arrays)["members"]
         if packed["run"] is not None:
@@ -210,6 +214,8 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     expected |= {
         "members.W": (members.W, (n_members, H, D)),
         "members.beta": (members.beta, (n_members, *state.beta.shape)),
+        "members.lowest": (members.lowest, (n_members, n_predictors)),
+        "members.highest": (members.highest, (n_members, n_predictors)),
         "members.anchors": (members.anchors, (n_members, n_anchors, D)),
         "members.F": (members.F, (n_anchors, n_predictors)),
         "members.points": (members.points, (n_members, members.points.shape[1], D)),
@@ -232,7 +238,7 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             yield f"{name} has shape {array.shape}, expected {shape}"
-        elif not np.isfinite(array).all():
+        elif np.isnan(array).any() or (np.isinf(array).any() and name not in UNBOUNDED):
             yield f"{name} has numbers that are not finite"
     if not ((draws["z"] >= 0) & (draws["z"] < H)).all():
         yield f"z is not between 0 and {H - 1}"

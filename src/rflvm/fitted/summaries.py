@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from ..data import checks
-from ..model.features import features
 from ..numerics.precision import precision
 from ..numerics.units import coefficients
 from . import rows
 from .fit import Fitted
-from .prediction import Members
+from .members import Members, held
 
 
 def latent_draws(fitted: Fitted) -> Float[np.ndarray, "S N D"]:
@@ -49,21 +49,25 @@ def expected_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n 
 
 
 def predictors_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n J"]:
-    """f at positions under each member, without offset, in the units of the table."""
-    members = members_in_units(fitted)
+    """f at positions under each member as predictions hold it, without offset, in the units of the table."""
+    functions = members_in_units(fitted).functions
     with precision("float64"):
-        phi = [np.asarray(features(jnp.asarray(X, float), jnp.asarray(W, float))) for W in members.W]
-    return np.stack([Phi @ beta for Phi, beta in zip(phi, members.beta, strict=True)])
+        return np.stack([
+            np.asarray(held(jnp.asarray(X, float), jax.tree.map(lambda part, s=s: jnp.asarray(part[s]), functions)))
+            for s in range(len(functions.W))
+        ])  # fmt: skip
 
 
 def members_in_units(fitted: Fitted) -> Members:
-    """The draws that predictions average over, with what is in the units of the table: beta, theta and F."""
+    """The members, with what is in the units of the table: beta and its ranges, theta and F."""
     members, units = fitted.members, fitted.units
     if units is None:
         return members
     theta = {name: np.asarray(value) for name, value in members.theta.items()}
     changed: Any = {
         "beta": coefficients(np.asarray(members.beta), units),
+        "lowest": units.location + units.scale * np.asarray(members.lowest),
+        "highest": units.location + units.scale * np.asarray(members.highest),
         "theta": fitted.likelihood.theta_in_units(theta, units.scale),
         "F": units.location + units.scale * np.asarray(members.F),
     }

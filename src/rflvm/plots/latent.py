@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from ..data.checks import check_integer
 from ..data.tables import numeric
 from ..estimator import RFLVM
+from ..fitted.modes import two_modes
 from ..fitted.summaries import check_plane, image_shape_of, latent_draws, row_covariances
 from ..numerics import scalars
 from .axes import axes, dimension, fit_of, matplotlib, name_dimensions, short
@@ -25,6 +26,7 @@ def latent(
     dimensions: tuple[int, int] = (0, 1),
     n_ellipses: int = 30,
     level: float = 0.9,
+    ambiguous: bool = False,
     ax: Any = None,
 ) -> Any:
     """The rows at their posterior means, coloured, with credible ellipses.
@@ -46,6 +48,9 @@ def latent(
         For how many rows, chosen at random, the ellipse is drawn.
     level : float
         Probability within an ellipse, of the Gaussian with the covariance of the row's draws.
+    ambiguous : bool
+        Put a ring around rows with another place that explains them (``RFLVM.ambiguous_rows``), of which an ellipse
+        says nothing. It takes as long as ``transform`` of the table.
     ax : Axes, optional
         Where to draw.
 
@@ -84,6 +89,8 @@ def latent(
         _draw_ellipses(ax, points[with_ellipse], covariance, level)
         name_dimensions(ax, first, second)
     _draw_points(ax, points, colouring, label, plain=colour is None)
+    if ambiguous:
+        ax.scatter(*points[two_modes(fitted)].T, s=60, facecolors="none", edgecolors=MISSING, lw=0.9)
     return ax
 
 

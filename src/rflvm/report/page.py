@@ -20,6 +20,7 @@ from ..estimator import RFLVM
 from ..files import npz
 from ..fitted import arrangements, diagnosis, diagnostics
 from ..fitted.fit import Fitted
+from ..fitted.modes import two_modes
 from ..fitted.summaries import column_names, image_shape_of, row_names
 from ..numerics.errors import Sentence
 from ..plots.colours import read_colours
@@ -47,6 +48,7 @@ def write_report(
     colours: Mapping[str, Any] | None = None,
     image_shape: tuple[int, int] | None = None,
     ordered: bool = False,
+    ambiguous: bool = False,
     title: str | None = None,
     say: Callable[[str], str] = str,
 ) -> Path:
@@ -73,6 +75,9 @@ def write_report(
     ordered : bool
         The columns are in order (time, wavelength, position): a row is drawn as a curve over them. Not together with
         ``image_shape``.
+    ambiguous : bool
+        Look for rows with two places that explain them (``RFLVM.ambiguous_rows``) and have the explorer say so of them.
+        It takes as long as ``transform`` of the table.
     title : str, optional
         The heading.
     say : callable
@@ -106,7 +111,8 @@ def write_report(
     given = {str(name): _of_sample(fitted, column) for name, column in ({} if colours is None else colours).items()}
     colourings = {name: read_colours(column, N) for name, column in given.items()}
     shape = None if image_shape is None else image_shape_of(fitted, image_shape)
-    data = payload.build(fitted, labels, colourings, shape, bool(ordered))
+    marked = two_modes(fitted) if ambiguous else np.zeros(N, bool)
+    data = payload.build(fitted, labels, colourings, shape, bool(ordered), marked)
     pictures = draw(model, given, colourings, shape, [int(j) for j in data.order])
     style, script = _source("report.css"), _source("report.js")
     page = Template(_source("report.html")).substitute(
@@ -117,7 +123,7 @@ def write_report(
         title=escape(title or "Random feature latent variable model"),
         facts=escape(_facts(fitted)),
         verdict=_verdict(fitted),
-        left_out=escape(_left_out(fitted, data, ordered)),
+        left_out=escape(" ".join(filter(None, (_left_out(fitted, data, ordered), _ambiguous(marked))))),
         form=FORMS["image" if shape else "curve" if ordered else "bars"],
         about_data=_definitions(_about_data(fitted)),
         settings=_definitions(_settings(fitted)),
@@ -178,6 +184,14 @@ def _left_out(fitted: Fitted, data: payload.Payload, ordered: bool) -> str:
         share = f"{len(data.columns):,} of {J:,} columns"
         parts.append(f"{share}, evenly spaced" if ordered else f"the {share} that vary most")
     return f"The explorer has {' and '.join(parts)}." if parts else ""
+
+
+def _ambiguous(marked: np.ndarray) -> str:
+    if not marked.any():
+        return ""
+    n = int(marked.sum())
+    rows = f"{n:,} rows have" if n > 1 else "One row has"
+    return f"{rows} two places in the picture that explain the observed cells, and what is shown of a row says so."
 
 
 def _about_data(fitted: Fitted) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """What the explorer decodes from: arrays in one deflated block of bytes, and a header of JSON that says what they are.
 
-The browser computes the median over s of g(phi(x)'beta^(s) + b^(s)) from the members of ``prediction.py``, so its
-answer is that of ``inverse_transform``. Coefficients are whole numbers of 32 bits times a step per column,
-max |beta_j| / (2^31 - 1); all else that enters is double. As |phi(x)| = 1, the error of f_j is at most
-sqrt(2H) max |beta_j| / 2^32.
+The browser computes the median over s of g(phi(x)'beta^(s) + b^(s)), the linear predictor held to its range, from the
+members of ``fitted/members.py``, so its answer is that of ``inverse_transform``. Coefficients are whole numbers of 32
+bits times a step per column, max |beta_j| / (2^31 - 1); all else that enters is double. As |phi(x)| = 1, the error of
+f_j is at most sqrt(2H) max |beta_j| / 2^32.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..fitted.fit import Fitted
-from ..fitted.rows import expected, expected_bounds, observed_range
+from ..fitted.rows import expected, expected_bounds, observed_range, unheld
 from ..fitted.summaries import column_names, members_in_units, predictors_by_member, row_covariances, typical_trials
 from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
@@ -48,8 +48,9 @@ def build(
     colourings: Mapping[str, Colouring],
     image_shape: tuple[int, int] | None,
     ordered: bool,
+    ambiguous: np.ndarray,
 ) -> Payload:
-    """Everything the explorer needs of a fitted model."""
+    """Everything the explorer needs of a fitted model; ``ambiguous`` says which rows have two modes."""
     order, centre, spread, doubtful = variation(fitted)
     rows, columns = _chosen(fitted, order, image_shape is not None, ordered)
     names = titled_columns(fitted)
@@ -64,6 +65,7 @@ def build(
         "columns": [names[j] for j in columns],
         "rows": [labels[n] for n in rows],
         "order": [place_of[int(j)] for j in order if int(j) in place_of],
+        "ambiguous": np.flatnonzero(ambiguous[rows]).tolist(),
         "doubtful": np.flatnonzero(doubtful[columns]).tolist(),
         "image": image_shape,
         "ordered": ordered,
@@ -116,7 +118,7 @@ def variation(fitted: Fitted) -> Variation:
     with np.errstate(over="ignore", invalid="ignore"):
         centre, spread = E.mean(axis=0), E.std(axis=0)
         ratio = spread / np.sqrt(np.maximum(mean_squares, np.finfo(float).tiny))
-        lower, upper = expected_bounds(fitted, fitted.embedding[sample], LEVEL, **where)
+        lower, upper = expected_bounds(unheld(fitted), fitted.embedding[sample], LEVEL, **where)
         disputed = (upper - lower > observed_range(fitted)).mean(axis=0) > 0.5
     doubtful = disputed | (np.isnan(values).mean(axis=0) > 0.5)
     order = np.lexsort((-np.nan_to_num(ratio), doubtful))
@@ -144,7 +146,9 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
     # What all members share is stored once: W when it is not sampled, and beta when its covariance was not kept.
     W = members.W[:1] if bool((members.W[:1] == members.W).all()) else members.W
     shared = len(W) == 1 and not members.theta and bool((beta[:1] == beta).all())
-    beta = beta[:1] if shared else beta
+    ranges = members.lowest[..., predictors], members.highest[..., predictors]
+    shared = shared and all(bool((part[:1] == part).all()) for part in ranges)
+    beta, *ranges = (part[:1] if shared else part for part in (beta, *ranges))
     step = np.maximum(np.abs(beta[:, :-1]).max(axis=(0, 1)), np.finfo(float).tiny) / LARGEST
     arrays = {
         "X": fitted.embedding[rows].astype("<f8"),
@@ -153,6 +157,8 @@ def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, 
         "beta": np.round(beta[:, :-1] / step).astype("<i4"),
         "step": step.astype("<f8"),
         "bias": beta[:, -1].astype("<f8"),
+        "lowest": ranges[0].astype("<f8"),
+        "highest": ranges[1].astype("<f8"),
         "observed": _observed(fitted.about.values[np.ix_(rows, columns)]),
         "low": _scales(fitted, columns)[0].astype("<f8"),
         "high": _scales(fitted, columns)[1].astype("<f8"),

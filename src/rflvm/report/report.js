@@ -46,6 +46,7 @@
   const D = header.dimensions, N = rows.length, J = columns.length;
   const X = array("X"), covariance = array("covariance"), observed = array("observed");
   const W = array("W"), beta = array("beta"), step = array("step"), bias = array("bias");
+  const lowest = array("lowest"), highest = array("highest"); // the range of each f_j
   const sigma2 = array("sigma2"), nu = array("nu"), r = array("r"), odds = array("odds"), gaps = array("gaps");
   const categories = array("categories"); // the first and the last of ordered ones, of each column
   const nGaps = gaps ? header.arrays.gaps.shape[1] : 0;
@@ -56,6 +57,7 @@
   const [S, M, K] = header.arrays.beta.shape; // members, cosines and sines, predictors
   const H = M / 2, oneW = header.arrays.W.shape[0] === 1;
   const colours = header.colours.map((about, i) => ({ ...about, values: array(`colour${i}`) }));
+  const ambiguous = new Set(header.ambiguous);
   const nameOf = (n) => (/^[\d.]+$/.test(rows[n]) ? `row ${rows[n]}` : rows[n]);
   const cell = (n, j) => {
     const y = observed[n * J + j];
@@ -130,7 +132,8 @@
 
   // ---------------------------------------------------------------- decoder
 
-  // f_j = b_j + phi(x)'beta_j for each member, with phi(x) = [cos(Wx) sin(Wx)] / sqrt(H); then the median of E[y_j].
+  // f_j = b_j + phi(x)'beta_j for each member, with phi(x) = [cos(Wx) sin(Wx)] / sqrt(H), held to its range; then the
+  // median of E[y_j].
   const phi = new Float64Array(M), f = new Float64Array(K);
   const means = new Float64Array(S * J), expected = new Float64Array(J), ofMembers = new Float64Array(S);
   const predictors = new Float64Array(S * J);
@@ -158,7 +161,10 @@
         for (let k = 0; k < K; k++) f[k] += p * beta[start + k];
       }
       const shift = offsetOf(row);
-      for (let k = 0; k < K; k++) f[k] = f[k] * step[k] + bias[s * K + k] + shift;
+      for (let k = 0; k < K; k++) {
+        const at = s * K + k;
+        f[k] = Math.min(Math.max(f[k] * step[k] + bias[at], lowest[at]), highest[at]) + shift;
+      }
       respond(s, row);
     }
     for (let j = 0; j < J; j++) {
@@ -1078,6 +1084,7 @@
       const v = by.values[n];
       more = ` · ${by.classes ? (v < 0 ? "missing" : by.classes[v]) : number(v)}`;
     }
+    if (ambiguous.has(n)) more += " · two places explain it";
     tip.textContent = nameOf(n) + more;
     tip.style.left = `${Math.min(px + 14, wide - tip.offsetWidth - 6)}px`;
     tip.style.top = `${py + 34 > tall - 10 ? py - 40 : py + 14}px`;

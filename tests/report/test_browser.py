@@ -455,7 +455,7 @@ def mixture(model: RFLVM, x: np.ndarray, j: int, offset: float, trials: Any, tot
     angles = members.W @ x
     H = angles.shape[1]
     phi = np.concatenate([np.cos(angles), np.sin(angles), np.full((len(angles), 1), np.sqrt(H))], axis=1) / np.sqrt(H)
-    f = np.einsum("sm,smj->sj", phi, members.beta) + offset
+    f = np.clip(np.einsum("sm,smj->sj", phi, members.beta), members.lowest, members.highest) + offset
     theta = {key: value[..., j] for key, value in members.theta.items() if value.ndim > 1}
     if name == "gaussian":
         law = stats.norm(f[:, j], np.sqrt(theta["sigma2"]))

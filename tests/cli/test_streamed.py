@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import rflvm
 from rflvm.cli import main
 
-SETTINGS = {"fit": {"features": 6}}
+SETTINGS = {"fit": {"features": 6, "kernel": "rbf"}}
 
 
 def invoke(*arguments: str, code: int = 0) -> str:

@@ -147,7 +147,6 @@ def stream(
             sample=sample,
             encoder=Encoder(family, table.units, offset, usual, dtype),
             model=Model(family, D, H, prior),
-            kernel=kernel,
             seed=seed,
             bar=bar,
             checkpoint=None if checkpoint is None or not leading else Checkpoint(checkpoint, identity),

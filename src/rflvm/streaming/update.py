@@ -18,7 +18,6 @@ import numpy as np
 from jaxtyping import Float
 from scipy import linalg, optimize
 
-from ..maximum.objective import Kernel
 from ..model.joint import Model, log_prior_beta
 from ..numerics.compilation import compiled
 from ..numerics.precision import precision
@@ -52,16 +51,14 @@ class Update(NamedTuple):
     factor: Float[np.ndarray, "J M M"]
 
 
-def update(
-    functions: Functions, totals: Totals, anchors: Float[np.ndarray, "A D"], model: Model, kernel: Kernel
-) -> Update:
+def update(functions: Functions, totals: Totals, anchors: Float[np.ndarray, "A D"], model: Model) -> Update:
     """The functions after an epoch; f moves by at most ``LARGEST_MOVE`` at the anchors, the scale of X aside."""
     weight = totals.sums.n / max(totals.curvature.n, 1)
     beta, factor, spread = _new_beta(functions, totals, weight, functions.features(anchors), model)
     theta = _new_theta(functions, totals, weight, model)
     new = functions._replace(beta=beta, theta=theta)
     new = new._replace(amplitude=_new_amplitude(new, spread, model))
-    A = turn_of(totals.sums.square / totals.sums.n, kernel)
+    A = turn_of(totals.sums.square / totals.sums.n)
     return Update(new.turned(A), A, factor)
 
 
@@ -117,11 +114,11 @@ def _new_amplitude(functions: Functions, spread: Float[np.ndarray, "M J"], model
     return np.asarray(np.exp(log_a))
 
 
-def turn_of(square: Float[np.ndarray, "D D"], kernel: Kernel) -> Float[np.ndarray, "D D"]:
-    """A from the mean of E[x x']: any matrix with free frequencies, a multiple of I with fixed ones."""
-    D = len(square)
-    if kernel == "rbf":
-        return np.eye(D) / np.sqrt(np.trace(square) / D)
+def turn_of(square: Float[np.ndarray, "D D"]) -> Float[np.ndarray, "D D"]:
+    """A from the mean of E[x x'].
+
+    With fixed frequencies too it is any symmetric matrix: an RBF kernel then has a matrix of lengthscales.
+    """
     values, vectors = np.linalg.eigh(square)
     return vectors / np.sqrt(values) @ vectors.T
 

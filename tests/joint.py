@@ -37,7 +37,8 @@ from rflvm.sampling.sweep import Moves, sweep
 FALSE_ALARM = 1e-3
 N, J, D, H = 6, 3, 2, 3
 N_COLUMNS = {"multinomial": J - 1}
-PRIOR = Prior(nu0=5.0, Psi0=3.0, alpha_shape=2.0, alpha_rate=1.0, beta_scale=1.0, bias_scale=0.7)
+PRIOR = Prior(nu0=5.0, Psi0=3.0, alpha_shape=2.0, alpha_rate=1.0, beta_scale=1.0, bias_scale=0.7,
+              covariate_scale=0.8)  # fmt: skip
 
 FAMILIES = {
     "gaussian-marginal": likelihoods.Gaussian(marginal=True, a0=3.0, b0=2.0),
@@ -52,6 +53,10 @@ FAMILIES = {
     "zero-inflated-poisson": likelihoods.ZeroInflatedPoisson(a_zero=2.0, b_zero=3.0),
     "zero-inflated-negative-binomial": likelihoods.ZeroInflatedNegativeBinomial(a0=2.0, b0=4.0, g0=2.0),
 }
+
+
+# Families whose rows have covariates too.
+WITH_COVARIATES = ("gaussian-marginal", "poisson", "bernoulli")
 
 
 def model_for(likelihood: likelihoods.Likelihood, process: Matern | None = None) -> Model:
@@ -75,8 +80,15 @@ def design_for(likelihood: likelihoods.Likelihood, process: Matern | None = None
     offset = np.linspace(-0.6, 0.6, N)
     return Data(
         jnp.asarray(cells, float), jnp.asarray(counted), jnp.asarray(offset),
-        None if trials is None else jnp.asarray(trials, float), chronology,
+        None if trials is None else jnp.asarray(trials, float), chronology, covariates_for(likelihood),
     )  # fmt: skip
+
+
+def covariates_for(likelihood: likelihoods.Likelihood):
+    """One number and one indicator for each row."""
+    if not any(type(likelihood) is type(FAMILIES[name]) and likelihood == FAMILIES[name] for name in WITH_COVARIATES):
+        return None
+    return jnp.asarray(np.stack([np.linspace(1.5, -1.5, N) ** 3 / 2, np.arange(N) % 2 - 0.5], axis=1))
 
 
 def tuning_for(design: Data) -> Tuning:
@@ -103,7 +115,9 @@ def prior_sampler(model: Model, design: Data):
 
     def one(key):
         key_state, key_data = jax.random.split(key)
-        state = sample_prior(key_state, model, N, design.Y.shape[1], jnp.float64, design.chronology)
+        state = sample_prior(
+            key_state, model, N, design.Y.shape[1], jnp.float64, design.chronology, design.n_covariates
+        )
         return state, sample_data(key_data, state, design, model)
 
     return jax.jit(jax.vmap(one))
@@ -139,7 +153,7 @@ def functions(model: Model, design: Data):
     def one(state, Y, trials):
         data = design._replace(Y=Y, trials=trials)
         occupied = spectral.counts(state.z) > 0
-        F = predictor(state, data.offset)
+        F = predictor(state, data)
         counted = jnp.asarray(data.mask)
         out = {
             "x": state.X[0, 0],
@@ -155,9 +169,9 @@ def functions(model: Model, design: Data):
             "log |Sigma| of w": jnp.linalg.slogdet(state.Sigma[state.z[0]])[1],
             "w - mu": jnp.sum((state.W - state.mu[state.z]) ** 2),
             "beta": state.beta[0, 0],
-            "beta last": state.beta[-2, -1],
+            "beta last": state.beta[2 * H - 1, -1],
             "intercept": state.beta[-1, 0],
-            "|beta|^2": jnp.sum(state.beta[:-1] ** 2),
+            "|beta|^2": jnp.sum(state.beta[: 2 * H] ** 2),
             "f": F[0, 0],
             "|f|^2": jnp.sum(F**2),
             "f masked": jnp.sum(jnp.where(counted, 0, F)),
@@ -181,6 +195,11 @@ def functions(model: Model, design: Data):
                 "between sessions": jnp.sum(state.X[3] * state.X[4]),
                 "within sessions": jnp.sum(state.X[4] * state.X[5]),
             }
+        if data.covariates is not None:
+            out["effect"] = state.beta[2 * H, 0]
+            out["|effects|^2"] = jnp.sum(state.beta[2 * H : -1] ** 2)
+            out["f along the covariate"] = jnp.sum(data.covariates[:, :1] * F)
+            out["y along the covariate"] = jnp.sum(data.covariates[:, :1] * jnp.where(counted, data.Y, 0))
         for name, value in state.theta.items():
             out[name] = value.ravel()[0]
             out["sum log " + name] = jnp.log(value).sum()

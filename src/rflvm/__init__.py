@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from . import likelihoods
     from .estimator import RFLVM, load
     from .files.npz import FileError
+    from .fitted.effects import Effects
     from .maximum.maximise import maximise
     from .maximum.result import Fit
     from .model.draws import Draws
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RFLVM",
     "Draws",
+    "Effects",
     "FileError",
     "Fit",
     "NumericalError",
@@ -49,6 +51,7 @@ __all__ = [
 _HOMES = {
     "RFLVM": "estimator",
     "Draws": "model.draws",
+    "Effects": "fitted.effects",
     "FileError": "files.npz",
     "Fit": "maximum.result",
     "NumericalError": "numerics.linalg",

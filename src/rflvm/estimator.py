@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 from . import likelihoods
 from .data import checks, footprint, memory, tables
 from .data.blocks.sources import open_table
+from .data.covariates import learn
 from .files.npz import FileError
 from .fitted import datatree, diagnosis, modes, rows, saved
+from .fitted.effects import Effects, of_covariates
 from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
 from .maximum.maximise import maximise
 from .maximum.starts import STARTS
@@ -102,6 +104,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     draws_ : Draws
         Draws of all unknowns as the engine made them ("map": from its Gaussian approximation); of a Gaussian table on
         the standard scale, ``draws_.in_units()`` in its units.
+    effects_ : Effects
+        Effects of the covariates on each column, with intervals; of a fit with covariates.
     posterior_ : xarray.DataTree
         The same, aligned and in the units of the table, for ArviZ; made when asked for.
     diagnostics_ : list of Quantity
@@ -173,6 +177,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         y: Any = None,
         *,
         offset: Any = None,
+        covariates: Any = None,
         init: Any = None,
         checkpoint: str | PathLike | None = None,
         layer: str | None = None,
@@ -192,6 +197,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Added to every linear predictor of a row: a log exposure for counts, such as the log of the time over which
             they were counted; of a Gaussian table in the units of its cells. Where the exposure is the row's total,
             see the parameter ``exposure``.
+        covariates : array (N,) or (N, K), DataFrame or mapping of names to columns, optional
+            Numbers, text or categories of the rows, such as batch, animal or age: each has a linear effect on every
+            column, and the positions show what is left. Numbers act linearly, so make text of numbers that are labels.
+            For an AnnData also the names of columns of ``obs``. None may be missing.
         init : str or array (N, D), optional
             In place of the parameter of that name.
         checkpoint : path, optional
@@ -211,6 +220,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         checks.check_choice("kernel", self.kernel, ("learned", "rbf"))
         init = self.init if init is None else init
         if self.inference == "stream":
+            self._refuse_covariates(covariates)
             self._stream(Y, offset, init, layer, checkpoint, out)
             self._warn()
             if tables.kind_of(Y) == "anndata":
@@ -228,6 +238,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             checks.refuse_offset(offset)
         D, H = checks.check_dimensions(self.n_components, self.n_features)
         table = checks.check_table(reading.values, family, None, offset, D)
+        learned = learn(covariates, len(reading.values), Y)
+        if learned is not None:
+            table = table._replace(covariates=learned.values)
         if self.exposure is not None:
             table = table._replace(offset=checks.log_totals(reading.values, reading.values))
         about = About(
@@ -240,6 +253,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             exposure=self.exposure,
             seed=seed,
             likelihood_reason=reason,
+            covariates=table.covariates,
+            coding=() if learned is None else learned.coding,
         )
         settings = {
             "n_components": self.n_components,
@@ -282,7 +297,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f'more_samples needs inference="gibbs": this model was fitted with "{fitted.about.inference}"'
             )
         about = fitted.about
-        draws = continue_sampling(about.values, fitted.draws, n_samples, offset=about.offset, progress=self.progress)
+        draws = continue_sampling(fitted.table(), fitted.draws, n_samples, progress=self.progress)
         self._adopt(from_chains(draws, about))
         self._warn()
         return self
@@ -293,6 +308,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         offset: Any = None,
         trials: Any = None,
+        covariates: Any = None,
         return_std: bool = False,
         fast: bool = False,
         layer: str | None = None,
@@ -310,6 +326,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``fit``.
         trials : array, optional
             Trials of these rows, for a binomial family that was fitted with trials per cell.
+        covariates : optional
+            Of these rows, as in ``fit``: needed if the model was fitted with them. A category that the fit has not
+            seen is refused.
         return_std : bool
             Also return posterior standard deviations (n, D).
         fast : bool
@@ -326,16 +345,23 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         fitted = self._fit()
         if fast:
+            self._refuse_covariates(covariates)
             given = {"offset": offset, "trials": trials, "layer": layer, "asked_by": type(self).__name__}
             X, std = rows.fast_positions(fitted, Y, **given)
         else:
-            moments = rows.moments(fitted, self._read(Y, offset, trials, layer))
+            moments = rows.moments(fitted, self._read(Y, offset, trials, covariates, layer))
             X, std = np.asarray(moments.mean), np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
         X = tables.place(Y, X, list(self.get_feature_names_out()), key_added)
         return (X, std) if return_std else X
 
     def inverse_transform(
-        self, X: Any, *, offset: Any = None, trials: Any = None, summary: Literal["median", "mean"] = "median"
+        self,
+        X: Any,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        summary: Literal["median", "mean"] = "median",
     ) -> np.ndarray:
         """The expected row at each position: E[Y | X, functions], summarised over the posterior of the functions.
 
@@ -350,6 +376,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``fit``.
         trials : array, optional
             As in ``transform``.
+        covariates : optional
+            As in ``fit``; of average rows, if they are left out.
         summary : {"median", "mean"}
             The posterior median of each cell's expectation, or the posterior mean, E[Y | X], which with a log link a
             few draws can dominate where the table does not determine the functions.
@@ -358,7 +386,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array (n, J)
         """
-        return rows.expected(self._fit(), X, offset=offset, trials=trials, summary=summary)
+        return rows.expected(self._fit(), X, offset=offset, trials=trials, covariates=covariates, summary=summary)
 
     def predict_intervals(
         self,
@@ -367,6 +395,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         offset: Any = None,
         trials: Any = None,
+        covariates: Any = None,
         layer: str | None = None,
         summary: Literal["median", "mean"] = "median",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -374,7 +403,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, layer
+        Y, offset, trials, covariates, layer
             As in ``transform``.
         level : float
             The probability with which a new observation of the cell lies between the bounds.
@@ -386,12 +415,19 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         expected, lower, upper : array (n, J)
         """
         quantiles = rows.tails(level)
-        fitted, given = self._fit(), self._read(Y, offset, trials, layer)
+        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer)
         expected, lower, upper = rows.predict(fitted, given, quantiles, summary)
         return expected, lower, upper
 
     def uncertain_cells(
-        self, Y: Any, level: float = 0.9, *, offset: Any = None, trials: Any = None, layer: str | None = None
+        self,
+        Y: Any,
+        level: float = 0.9,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        layer: str | None = None,
     ) -> np.ndarray:
         """Which cells the observed ones of their row say little about.
 
@@ -400,7 +436,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, level, offset, trials, layer
+        Y, level, offset, trials, covariates, layer
             As in ``predict_intervals``.
 
         Returns
@@ -408,9 +444,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array of bool (n, J)
         """
         fitted = self._fit()
-        return rows.uncertain(fitted, self._read(Y, offset, trials, layer), level)
+        return rows.uncertain(fitted, self._read(Y, offset, trials, covariates, layer), level)
 
-    def ambiguous_rows(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
+    def ambiguous_rows(
+        self, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None
+    ) -> np.ndarray:
         """Which rows have two places in the picture, far apart, that explain their observed cells.
 
         For these ``embedding_`` of a fit by "map" is at one of the two, ``embedding_std_`` is the spread around that
@@ -419,7 +457,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, layer
+        Y, offset, trials, covariates, layer
             As in ``transform``. The fitted table itself, or new rows.
 
         Returns
@@ -436,7 +474,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> model.ambiguous_rows(Y).shape
         (60,)
         """
-        return modes.two_modes(self._fit(), self._read(Y, offset, trials, layer).data)
+        return modes.two_modes(self._fit(), self._read(Y, offset, trials, covariates, layer).data)
 
     def impute(
         self,
@@ -444,6 +482,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         offset: Any = None,
         trials: Any = None,
+        covariates: Any = None,
         layer: str | None = None,
         summary: Literal["median", "mean"] = "median",
     ) -> np.ndarray:
@@ -455,7 +494,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, layer
+        Y, offset, trials, covariates, layer
             As in ``transform``. The fitted table itself, or new rows.
         summary : {"median", "mean"}
             The posterior median of E[y | f] (of the shares of a multinomial row, divided by their sum), or the
@@ -465,22 +504,30 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array (n, J)
         """
-        fitted, given = self._fit(), self._read(Y, offset, trials, layer)
+        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer)
         return np.where(np.isnan(given.values), rows.predict(fitted, given, [], summary)[0], given.values)
 
-    def score_samples(self, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None) -> np.ndarray:
+    def score_samples(
+        self, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None
+    ) -> np.ndarray:
         """Log predictive density of each row, its position integrated out; parameters as in ``transform``.
 
         Of real numbers it is a density in their units: with cells ten times as large it is log 10 lower for each.
         """
-        return np.asarray(rows.moments(self._fit(), self._read(Y, offset, trials, layer)).log_density)
+        return np.asarray(rows.moments(self._fit(), self._read(Y, offset, trials, covariates, layer)).log_density)
 
-    def score(self, Y: Any, y: Any = None, *, offset: Any = None, trials: Any = None) -> float:
+    def score(self, Y: Any, y: Any = None, *, offset: Any = None, trials: Any = None, covariates: Any = None) -> float:
         """Mean of ``score_samples``. Of counts, densities and probabilities of different families are comparable."""
-        return float(self.score_samples(Y, offset=offset, trials=trials).mean())
+        return float(self.score_samples(Y, offset=offset, trials=trials, covariates=covariates).mean())
 
     def sample(
-        self, n_samples: int = 1, *, offset: Any = None, trials: Any = None, random_state: int | None = None
+        self,
+        n_samples: int = 1,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        random_state: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """New rows: positions from their prior, and cells given them.
 
@@ -492,6 +539,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``fit``.
         trials : array, optional
             As in ``transform``.
+        covariates : optional
+            Of n_samples rows, as in ``fit``; of average rows, if they are left out.
         random_state : int, optional
             Another number gives other rows.
 
@@ -504,7 +553,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         fitted = self._fit()
         n = checks.check_integer("n_samples", n_samples, 1)
         seed = fitted.about.seed if random_state is None else checks.check_seed(random_state)
-        return rows.generate(fitted, n, seed, offset=offset, trials=trials)
+        return rows.generate(fitted, n, seed, offset=offset, trials=trials, covariates=covariates)
+
+    @property
+    def effects_(self) -> Effects:
+        """Effects of the covariates on each column: mean, standard deviation and 90 % interval (``rflvm.Effects``)."""
+        return of_covariates(self._fit())
 
     @property
     def posterior_(self) -> Any:
@@ -620,6 +674,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.fitted_.advice:
             warnings.warn(self.fitted_.advice, ConvergenceWarning, stacklevel=3)
 
+    @staticmethod
+    def _refuse_covariates(covariates: Any) -> None:
+        if covariates is not None:
+            raise ValueError('covariates= are for inference="map" and "gibbs", which "stream" is not yet')
+
     def _fit(self) -> Fitted:
         check_is_fitted(self)
         return self.fitted_
@@ -635,9 +694,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         logger.info('likelihood="auto" chose %s: %s', family.name, reason)
         return family.suited_to(observed), reason
 
-    def _read(self, Y: Any, offset: Any, trials: Any, layer: str | None) -> rows.Rows:
+    def _read(self, Y: Any, offset: Any, trials: Any, covariates: Any, layer: str | None) -> rows.Rows:
         """Rows to be placed, checked against the fit."""
-        return rows.read(self._fit(), Y, offset=offset, trials=trials, layer=layer, asked_by=type(self).__name__)
+        given: Any = {"offset": offset, "trials": trials, "covariates": covariates, "layer": layer}
+        return rows.read(self._fit(), Y, asked_by=type(self).__name__, **given)
 
     @property
     def _n_features_out(self) -> int:

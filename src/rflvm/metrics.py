@@ -11,6 +11,7 @@ from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from .data import checks, tables
+from .data.covariates import learn
 from .fitted.datatree import cell_densities
 from .model.draws import Draws
 from .numerics.affine import r2_affine
@@ -114,7 +115,9 @@ def kernel_mse(K: Float[np.ndarray, "N N"], X: Float[np.ndarray, "*S N D"], W: F
     return mse(K, estimate / len(draws))
 
 
-def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset: Any = None) -> float:
+def log_predictive_density(
+    draws: Draws, Y: Any, held_out: np.ndarray, *, offset: Any = None, covariates: Any = None
+) -> float:
     """Log density of held-out cells under the posterior, mean per cell: log (1/S) sum_s p(y | draw s).
 
     Parameters
@@ -125,7 +128,7 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
         With the held-out cells filled in.
     held_out : array (N, J) of bool
         Which cells were held out.
-    offset : array-like (N,) or None
+    offset, covariates : optional
         As given to the fit.
 
     Examples
@@ -148,8 +151,10 @@ def log_predictive_density(draws: Draws, Y: Any, held_out: np.ndarray, *, offset
         raise ValueError(
             f"the cells of a {likelihood.name} row are known together: a single one has no density of its own"
         )
+    learned = learn(covariates, len(values), Y)
+    Z = None if learned is None else learned.values
     with precision("float64"):
-        data = checks.to_device(checks.check_rows(values, likelihood, offset, draws.units), "float64")
+        data = checks.to_device(checks.check_rows(values, likelihood, offset, draws.units, Z), "float64")
         total, count = np.full(int(held_out.sum()), -np.inf), 0
         for densities in cell_densities(draws, data):
             total, count = np.logaddexp(total, densities[held_out]), count + 1

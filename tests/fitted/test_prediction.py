@@ -52,7 +52,7 @@ def rows(model: Model, members: Members, n: int = 8) -> Data:
     rng = np.random.default_rng(2)
     offset = rng.normal(scale=0.3, size=n)
     trials = np.full((n, J), 4.0) if model.likelihood.name == "binomial" else None
-    _, drawn = prediction.generate(jax.random.key(3), offset, trials, np.full(n, 20.0), members, model)
+    _, drawn = prediction.generate(jax.random.key(3), offset, trials, None, np.full(n, 20.0), members, model)
     Y = np.where(rng.random((n, J)) < 0.2, np.nan, drawn)
     Y[-1] = np.nan
     return checks.to_device(checks.check_rows(Y, model.likelihood, offset, None), "float64")
@@ -180,7 +180,7 @@ def test_a_few_extreme_draws_move_the_mean_and_not_the_median():
             for some in (members, extreme)
         )
         decoded, decoded_moved = (
-            np.asarray(prediction.decode(jnp.zeros((1, 2)), jnp.zeros(1), None, some, model, at))[0, 0]
+            np.asarray(prediction.decode(jnp.zeros((1, 2)), jnp.zeros(1), None, None, some, model, at))[0, 0]
             for some in (members, extreme)
         )
         for ratio in (moved / usual, decoded_moved / decoded):
@@ -190,9 +190,9 @@ def test_a_few_extreme_draws_move_the_mean_and_not_the_median():
 def test_new_rows_follow_the_prior_and_the_members():
     model, members = fitted(FAMILIES["poisson"])
     n = 4000
-    X, Y = prediction.generate(jax.random.key(0), np.zeros(n), None, np.zeros(n), members, model)
+    X, Y = prediction.generate(jax.random.key(0), np.zeros(n), None, None, np.zeros(n), members, model)
     assert np.abs(np.cov(X.T) - np.eye(2)).max() < 0.1
-    expected = prediction.decode(jnp.asarray(X), jnp.zeros(n), None, members, model, "mean")
+    expected = prediction.decode(jnp.asarray(X), jnp.zeros(n), None, None, members, model, "mean")
     assert np.abs((Y - expected).mean(axis=0) / (Y.std(axis=0) / np.sqrt(n))).max() < 4
 
 
@@ -231,7 +231,8 @@ def test_what_is_predicted_stays_within_the_known_range():
         for summarised in (prediction.medians, prediction.expected):
             yield np.asarray(summarised(placed, block, members, model))[:n] / np.exp(offset)
         for summary in prediction.SUMMARIES:
-            yield np.asarray(prediction.decode(jnp.asarray(GRID), jnp.zeros(len(GRID)), None, members, model, summary))
+            none = jnp.zeros(len(GRID))
+            yield np.asarray(prediction.decode(jnp.asarray(GRID), none, None, None, members, model, summary))
 
     for found, unbound in zip(rates(bound), rates(free), strict=True):
         assert np.log(found).min() > -0.2 - 1e-9
@@ -243,5 +244,5 @@ def test_what_is_predicted_stays_within_the_known_range():
         drawn = prediction.replicates(jax.random.key(0), placed, block, jnp.zeros(len(block.Y)), members, model)
         means = (np.asarray(drawn)[:, :n] / np.exp(offset)).mean(axis=(0, 1))
         assert ((means > 0.3) & (means < 1.6)).all() == is_held
-    _, Y = prediction.generate(jax.random.key(0), np.zeros(4000), None, np.zeros(4000), bound, model)
+    _, Y = prediction.generate(jax.random.key(0), np.zeros(4000), None, None, np.zeros(4000), bound, model)
     assert (np.abs(np.log(Y.mean(axis=0))) < 0.3).all()

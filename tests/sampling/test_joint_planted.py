@@ -76,6 +76,13 @@ def offset_forgotten_in_beta(monkeypatch):
     return FAMILIES["binomial"]
 
 
+def covariates_forgotten_by_x(monkeypatch):
+    expand = X.expand
+    forget = lambda x, s, data, m: expand(x, s, data._replace(covariates=0 * data.covariates), m)  # noqa: E731
+    monkeypatch.setattr(X, "expand", forget)
+    return FAMILIES["poisson"]
+
+
 def masked_cells_seen_by_r(monkeypatch):
     step = theta.step
     monkeypatch.setattr(theta, "step", lambda k, s, d, m, t: step(k, s, d._replace(mask=None), m, t))
@@ -133,6 +140,7 @@ PLANTED = {  # the bug: the family and the block that show it
     masked_cells_seen_by_x: ("binomial", "X"),
     paper_scatter_in_psi: ("gaussian", "components"),
     offset_forgotten_in_beta: ("binomial", "beta"),
+    covariates_forgotten_by_x: ("poisson", "X"),
     masked_cells_seen_by_r: ("negative-binomial", "theta"),
     sigma2_with_another_prior: ("gaussian", "beta"),
     masked_cells_seen_by_nu: ("student-t", "theta"),

@@ -15,7 +15,7 @@ from equality import assert_same_draws
 from rflvm import likelihoods
 from rflvm.datasets import make_s_curve
 from rflvm.fitted.alignment import mean_latents
-from rflvm.model.joint import predictor
+from rflvm.model.joint import Data, predictor
 from rflvm.numerics.affine import r2_affine
 from rflvm.numerics.convergence import ess, rhat
 from rflvm.sampling import run
@@ -194,7 +194,7 @@ def test_constant_columns_and_counts_of_a_million_are_fitted(likelihood, within)
         assert np.isfinite(values).all()
     last = draws.states[0]
     with jax.enable_x64(True):
-        F = predictor(last, jnp.zeros(len(Y)))
+        F = predictor(last, Data(jnp.asarray(Y), None, jnp.zeros(len(Y)), None))
         mean = np.asarray(draws.model.likelihood.mean(F, last.theta))
     assert np.abs(np.log(mean[:, 2] / Y[:, 2])).max() < within
 

@@ -17,6 +17,7 @@ from ..numerics.errors import InputError, InputTypeError
 from ..numerics.names import hint
 from ..numerics.units import Units, standardised
 from . import tables
+from .covariates import learn as learn_covariates
 from .times import Timeline
 from .times import read as read_timeline
 
@@ -53,6 +54,8 @@ class Table(NamedTuple):
         Location and scale of each column of the table that was fitted; None for a family without.
     timeline : Timeline or None
         Times and sessions of the rows, for a prior over time.
+    covariates : ndarray of shape (N, C) or None
+        Covariates of the rows, coded (``data/covariates.py``).
     """
 
     Y: np.ndarray
@@ -61,6 +64,7 @@ class Table(NamedTuple):
     trials: np.ndarray | None
     units: Units | None = None
     timeline: Timeline | None = None
+    covariates: np.ndarray | None = None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -216,19 +220,19 @@ def _check_not_empty(observed: np.ndarray, axis: int, name: str) -> None:
 
 def as_table(
     Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int, dynamics: Matern | None = None, times: Any = None,
-    sessions: Any = None,
+    sessions: Any = None, covariates: Any = None,
 ) -> Table:  # fmt: skip
     """A table as an engine takes it: of any kind, read and checked here, or one that was checked before."""
     if isinstance(Y, Table):
         return Y
     reading = tables.read(Y)
     timeline = timeline_for(dynamics, reading, times, sessions)
-    return check_table(reading.values, likelihood, mask, offset, D, timeline)
+    return with_covariates(check_table(reading.values, likelihood, mask, offset, D, timeline), covariates, Y)
 
 
 def table_and_family(
     Y: Any, likelihood: Likelihood, mask: Any, offset: Any, D: int, dynamics: Matern | None = None, times: Any = None,
-    sessions: Any = None,
+    sessions: Any = None, covariates: Any = None,
 ) -> tuple[Table, Likelihood]:  # fmt: skip
     """The same for a table that is to be fitted, and the family with what it takes from the table."""
     if isinstance(Y, Table):
@@ -236,7 +240,14 @@ def table_and_family(
     reading = tables.read(Y)
     family = likelihood.learned_from(reading.values, ~np.isnan(reading.values))
     timeline = timeline_for(dynamics, reading, times, sessions)
-    return check_table(reading.values, family, mask, offset, D, timeline), family
+    table = check_table(reading.values, family, mask, offset, D, timeline)
+    return with_covariates(table, covariates, Y), family
+
+
+def with_covariates(table: Table, covariates: Any, Y: Any) -> Table:
+    """A table that is to be fitted with covariates of its rows, if there are any."""
+    learned = learn_covariates(covariates, len(table.Y), Y)
+    return table if learned is None else table._replace(covariates=learned.values)
 
 
 def timeline_for(dynamics: Matern | None, reading: tables.Reading, times: Any, sessions: Any) -> Timeline | None:
@@ -255,11 +266,11 @@ def timeline_for(dynamics: Matern | None, reading: tables.Reading, times: Any, s
 
 def encode_table(
     values: np.ndarray, likelihood: Likelihood, offset: np.ndarray, units: Units | None,
-    timeline: Timeline | None = None,
+    timeline: Timeline | None = None, covariates: np.ndarray | None = None,
 ) -> Table:  # fmt: skip
-    """A table and an offset that were checked before, in the units of the table that was fitted."""
+    """A table, an offset and covariates that were checked before, in the units of the table that was fitted."""
     cells, counted, trials = likelihood.encode(values, ~np.isnan(values))
-    return Table(cells, counted, offset, trials, units, timeline)
+    return Table(cells, counted, offset, trials, units, timeline, covariates)
 
 
 def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
@@ -343,13 +354,15 @@ def log_exposures(values: np.ndarray, observed: np.ndarray, usual: np.ndarray) -
     return np.log(np.where(total > 0, total, 1) / np.where(total > 0, expected, 1))
 
 
-def check_rows(values: np.ndarray, likelihood: Likelihood, offset: Any, units: Units | None) -> Table:
+def check_rows(
+    values: np.ndarray, likelihood: Likelihood, offset: Any, units: Units | None, covariates: np.ndarray | None = None
+) -> Table:
     """Rows to be placed in a fitted model, in the units of its table. They may have no observed cell at all."""
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
     offset = check_offset(offset, len(values), log_link=likelihood.log_link)
-    return encode_table(values, likelihood, offset, units)
+    return encode_table(values, likelihood, offset, units, covariates=covariates)
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:
@@ -431,6 +444,7 @@ def to_device(table: Table, dtype: str) -> Data:
         offset=jnp.asarray(offset, dtype),
         trials=None if table.trials is None else jnp.asarray(table.trials, dtype),
         chronology=None if table.timeline is None else _on_device(table.timeline, dtype),
+        covariates=None if table.covariates is None else jnp.asarray(table.covariates, dtype),
     )
 
 

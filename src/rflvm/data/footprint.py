@@ -47,17 +47,20 @@ class Size(NamedTuple):
     H: int
     n_matrices: int  # M x M matrices, one per column or, for a Gaussian table without gaps, one in all
     conjugate: bool  # whether the sampler draws beta with these matrices
+    n_covariates: int = 0
 
     @property
     def M(self) -> int:
-        """Columns of features, the intercept included."""
-        return 2 * self.H + 1
+        """Columns of features, covariates and the intercept included."""
+        return 2 * self.H + self.n_covariates + 1
 
 
 def size_of(table: Table, family: Likelihood, D: int, H: int) -> Size:
     """The size of a fit to a table."""
     N, J = table.Y.shape
-    return Size(N, J, D, H, 1 if family.conjugate and table.observed.all() else J, family.conjugate)
+    n_matrices = 1 if family.conjugate and table.observed.all() else J
+    n_covariates = 0 if table.covariates is None else table.covariates.shape[1]
+    return Size(N, J, D, H, n_matrices, family.conjugate, n_covariates)
 
 
 class Footprint(NamedTuple):
@@ -86,7 +89,7 @@ def of_maximum(size: Size, memory_budget: float, n_draws: int) -> Footprint:
     n_draws : int
         Draws around the maximum; ``maximise`` itself makes none.
     """
-    N, J, D, H, n_matrices, _ = size
+    N, J, D, H, n_matrices, *_ = size
     M = size.M
     block = min(n_matrices, COLUMN_BLOCK)
     climb = SINGLE * (PER_MODE * n_matrices + 2 * block + min(N, ROWS_OF_PRODUCTS)) * M**2
@@ -114,7 +117,7 @@ def of_stream(size: Size, n_landmarks: int, sample: int, in_memory: bool) -> Foo
     in_memory : bool
         Whether the positions are returned in memory.
     """
-    N, J, D, _, _, _ = size
+    N, J, D, *_ = size
     M = size.M
     landmarks = of_maximum(size._replace(N=n_landmarks), 0, 0)
     block = min(BLOCK_CELLS, MOST_ROWS * J) * SINGLE
@@ -142,7 +145,7 @@ def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_m
     at_maximum : bool
         Whether the chains start at the maximum.
     """
-    N, J, D, H, n_matrices, conjugate = size
+    N, J, D, H, n_matrices, conjugate, _ = size
     M = size.M
     # A chain that starts elsewhere begins at the mode of beta there, which is found once.
     mode = 0 if conjugate else DOUBLE * n_matrices * M**2

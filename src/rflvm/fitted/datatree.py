@@ -14,8 +14,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..data import covariates
 from ..model.draws import Draws
-from ..model.features import features, linear_predictor
+from ..model.features import effects, features, linear_predictor, without_effects
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
 from ..numerics.convergence import ess
@@ -37,7 +38,8 @@ CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned 
 def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if it is asked for.
 
-    beta, of which not every draw is kept, has a group of its own, ``coefficients``; groups of cells have its draws, or
+    beta, of which not every draw is kept, has a group of its own, ``coefficients``, with ``effect``, the effects of
+    covariates; groups of cells have its draws, or
     fewer. All of it is in the units of the table, but ``lp``, which is the log joint density on the standard scale.
     """
     try:
@@ -65,14 +67,20 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     if "lengthscale" in others:  # one may serve all dimensions
         others["lengthscale"] = np.broadcast_to(others["lengthscale"], others["X"].shape[:2] + others["X"].shape[3:])
     posterior = {name: (("chain", "draw", *dimensions.get(name, ())), part) for name, part in others.items()}
-    beta = {"beta": (("chain", "draw", "feature", "predictor"), shown["beta"])}
+    H, coding = fitted.model.H, fitted.about.coding
+    by_draw = ("chain", "draw")
+    beta = {"beta": ((*by_draw, "feature", "predictor"), without_effects(shown["beta"], H))}
+    given: dict[str, Any] = {"covariate": list(covariates.labels(coding))} if coding else {}
+    if coding:
+        gamma = covariates.in_units(coding, effects(shown["beta"], H))
+        beta["effect"] = ((*by_draw, "covariate", "predictor"), gamma)
     every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
     with precision("float64"):
         densities = (_cells(None, draws, data, thinned) - log_scales(mask, fitted.units))[..., n, j]
     groups = {
         "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
-        "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin}),
+        "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin} | given),
         "sample_stats": xr.Dataset({"lp": (("chain", "draw"), draws["log_joint"])}, chains | every_draw),
         "log_likelihood": xr.Dataset({"Y": (by_cell, densities)}, chains | kept | cell),
         "observed_data": xr.Dataset({"Y": ("cell", fitted.table().Y[n, j])}, cell),
@@ -126,7 +134,7 @@ def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
 def _log_density(
     X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data, model: Model
 ) -> Float[Array, "N J"]:
-    F = linear_predictor(features(X, W), beta, data.offset)
+    F = linear_predictor(features(X, W, data.covariates), beta, data.offset)
     return model.likelihood.log_prob(data.Y, F, theta, data.trials)
 
 
@@ -135,5 +143,5 @@ def _draw(
     key: Array, X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data,
     model: Model,
 ) -> Float[Array, "N J"]:  # fmt: skip
-    F = linear_predictor(features(X, W), beta, data.offset)
+    F = linear_predictor(features(X, W, data.covariates), beta, data.offset)
     return model.likelihood.sample(key, F, theta, data.trials)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..data import checks
+from ..data.covariates import Covariate, Covariates
 from ..likelihoods import Likelihood
 from ..maximum.competition import Start
 from ..maximum.draws import laplace_draws
@@ -52,6 +53,10 @@ class About:
         What the random state of the fit came to.
     likelihood_reason : str
         Why the family was chosen.
+    covariates : array (N, C) or None
+        Covariates of the rows, coded.
+    coding : tuple of Covariate
+        What the covariates are, and how they are coded.
     """
 
     values: Float[np.ndarray, "N J"]
@@ -63,6 +68,8 @@ class About:
     exposure: str | None
     seed: int
     likelihood_reason: str
+    covariates: Float[np.ndarray, "N C"] | None = None
+    coding: tuple[Covariate, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -189,9 +196,15 @@ class Fitted:
         """Location and scale of each column, with which the table was standardised; None where cells have no unit."""
         return self.draws.units
 
+    def covariates_of(self, rows: Any) -> Covariates | None:
+        """Covariates of some rows of the table, for functions that take covariates."""
+        Z = self.about.covariates
+        return None if Z is None else Covariates(Z[rows], self.about.coding)
+
     def table(self) -> checks.Table:
         """The encoded table, in its units."""
-        return checks.encode_table(self.about.values, self.likelihood, self.about.offset, self.units)
+        about = self.about
+        return checks.encode_table(about.values, self.likelihood, about.offset, self.units, covariates=about.covariates)
 
     def data(self) -> Data:
         """The table as the engines see it, on the device in double precision."""

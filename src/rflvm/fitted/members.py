@@ -6,8 +6,8 @@ which values the column takes. So under each member f_j is held to the range tha
 is observed, positions being those of these rows under the member. The range of n values is that of all of them up to
 the share 2 / (n + 1) on average if they are uniform, so it is taken to extend by 1 / (n - 1) of itself on either side.
 
-The range is one of f without offset: of a rate per unit of exposure, of a probability whatever the number of trials,
-for every family. Where f stays within it nothing changes.
+The range is one of f without offset and effects of covariates: of a rate per unit of exposure, of a probability
+whatever the number of trials, for every family. Where f stays within it nothing changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float
 from scipy import stats
 
 from ..model.draws import Draws
-from ..model.features import features
+from ..model.features import effects, features, without_effects
 
 N_MEMBERS = 16
 N_ANCHORS = 256
@@ -50,7 +50,7 @@ class Members(NamedTuple):
     lowest: Float[Array, "S J"]  # as in ``Functions``
     highest: Float[Array, "S J"]
     anchors: Float[Array, "S A D"]
-    F: Float[Array, "A J"]  # of the anchors, without offset, mean over members
+    F: Float[Array, "A J"]  # of the anchors, without offset and covariates, mean over members
     points: Float[Array, "S P D"]  # of a standard Student t
 
     @property
@@ -63,9 +63,12 @@ class Members(NamedTuple):
         return self._replace(lowest=np.full_like(self.lowest, -np.inf), highest=np.full_like(self.highest, np.inf))
 
 
-def held(X: Float[Array, "N D"], member: Functions) -> Float[Array, "N J"]:
-    """F at positions under one member, without offset, held to the range of each column."""
-    return jnp.clip(features(X, member.W) @ member.beta, member.lowest[None], member.highest[None])
+def held(X: Float[Array, "N D"], member: Functions, Z: Float[Array, "N C"] | None = None) -> Float[Array, "N J"]:
+    """F at positions under one member, without offset, held to the range of each column; plus effects of covariates."""
+    gamma = effects(member.beta, len(member.W))
+    average = jnp.zeros((len(X), len(gamma)), X.dtype)
+    F = jnp.clip(features(X, member.W, average) @ member.beta, member.lowest[None], member.highest[None])
+    return F if Z is None else F + Z @ gamma
 
 
 def members_of(draws: Draws, mask: Bool[np.ndarray, "N J"], seed: int, positions: np.ndarray | None = None) -> Members:
@@ -94,9 +97,10 @@ def choose_members(
     chosen = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
     rows = np.sort(np.random.default_rng(seed).permutation(X.shape[1])[:N_ANCHORS])
     anchors, W, beta = X[chosen][:, rows], W[chosen], beta[chosen]
-    F = np.mean([_features(*pair) @ b for *pair, b in zip(anchors, W, beta, strict=True)], axis=0)
+    smooth = without_effects(beta, W.shape[1])
+    F = np.mean([_features(*pair) @ b for *pair, b in zip(anchors, W, smooth, strict=True)], axis=0)
     where = X[chosen] if positions is None else np.broadcast_to(positions, (len(chosen), *positions.shape))
-    lowest, highest = known_ranges(where, W, beta, mask)
+    lowest, highest = known_ranges(where, W, smooth, mask)
     as_array = lambda part: jnp.asarray(part, float)  # noqa: E731
     return Members(
         W=as_array(W),

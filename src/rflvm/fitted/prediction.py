@@ -35,6 +35,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
 from ..likelihoods.base import sum_observed
+from ..model.features import effects
 from ..model.joint import Data, Model, State
 from ..model.rows import climb as climb_rows
 from ..model.rows import row_values
@@ -99,8 +100,12 @@ def best_anchors(data: Data, members: Members, model: Model) -> Int[Array, "C B"
     """The anchors at whose F each row is most probable: the best, and the best at ``MIN_DISTANCE`` or more from it."""
     theta = {name: value.mean(axis=0) for name, value in members.theta.items()}
 
+    given = data.offset[:, None]
+    if data.covariates is not None:
+        given += data.covariates @ effects(members.beta, model.H).mean(axis=0)
+
     def log_density(f):
-        F = f[None] + data.offset[:, None]
+        F = f[None] + given
         return sum_observed(model.likelihood.log_factor(data.Y, F, theta, data.trials), data.mask, axis=1)
 
     values = lax.map(log_density, members.F)
@@ -199,7 +204,7 @@ def expected(placed: Placed, data: Data, members: Members, model: Model) -> Floa
         member, X, w = inputs
 
         def add(total, point):
-            F = held(point[0], member) + data.offset[:, None]
+            F = held(point[0], member, data.covariates) + data.offset[:, None]
             return total + point[1][:, None] * model.likelihood.respond(F, member.theta, data.trials), None
 
         zero = jnp.zeros_like(model.likelihood.respond(data.Y, member.theta, data.trials))
@@ -218,13 +223,13 @@ def medians(placed: Placed, data: Data, members: Members, model: Model) -> Float
     n = 2 ** max(0, min(int(math.log2(B)), int(math.log2(MEDIAN_CELLS / data.Y.shape[1]))))
 
     def of_rows(inputs):
-        X, w, offset, trials = inputs
-        repeated = None if trials is None else jnp.tile(trials, (Q, 1))
+        X, w, offset, *by_row = inputs
+        trials, Z = (None if part is None else jnp.tile(part, (Q, 1)) for part in by_row)
 
         def under(inputs):
             member, X = inputs
-            F = held(X.reshape(Q * n, D), member) + jnp.tile(offset, Q)[:, None]
-            return model.likelihood.respond(F, member.theta, repeated).reshape(Q, n, -1)
+            F = held(X.reshape(Q * n, D), member, Z) + jnp.tile(offset, Q)[:, None]
+            return model.likelihood.respond(F, member.theta, trials).reshape(Q, n, -1)
 
         values = lax.map(under, (members.functions, X))
         median = quantiles.weighted_median(values.reshape(S * Q, n, -1), w.reshape(S * Q, n, 1))
@@ -233,7 +238,8 @@ def medians(placed: Placed, data: Data, members: Members, model: Model) -> Float
     apart = lambda part: part if part is None else part.reshape(B // n, n, *part.shape[1:])  # noqa: E731
     X = jnp.moveaxis(placed.X.reshape(S, Q, B // n, n, D), 2, 0)
     w = jnp.moveaxis(weights(placed).reshape(S, Q, B // n, n), 2, 0)
-    return lax.map(of_rows, (X, w, apart(data.offset), apart(data.trials))).reshape(B, -1)
+    by_row = (apart(part) for part in (data.offset, data.trials, data.covariates))
+    return lax.map(of_rows, (X, w, *by_row)).reshape(B, -1)
 
 
 def _as_shares(median: Float[Array, "B K"], model: Model) -> Float[Array, "B K"]:
@@ -262,7 +268,7 @@ def replicates(
             u, key = inputs
             point = jnp.minimum(jnp.sum(cumulative < u, axis=0), len(X) - 1)
             x = jnp.take_along_axis(X, point[None, :, None], axis=0)[0]
-            F = held(x, member) + data.offset[:, None]
+            F = held(x, member, data.covariates) + data.offset[:, None]
             return draw_rows(key, F, member.theta, data.trials, totals, model)
 
         return lax.map(draw, (u, keys))
@@ -286,12 +292,13 @@ def draw_rows(
 
 @functools.partial(compiled, static_argnames="model")
 def responses(
-    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, members: Members, model: Model
-) -> Float[Array, "S B K"]:
+    X: Float[Array, "B D"], offset: Float[Array, " B"], trials: Array | None, covariates: Array | None,
+    members: Members, model: Model,
+) -> Float[Array, "S B K"]:  # fmt: skip
     """E[y | x] under each member."""
 
     def under(member):
-        return model.likelihood.respond(held(X, member) + offset[:, None], member.theta, trials)
+        return model.likelihood.respond(held(X, member, covariates) + offset[:, None], member.theta, trials)
 
     return lax.map(under, members.functions)
 
@@ -301,12 +308,13 @@ def decode(
     X: Float[Array, "B D"],
     offset: Float[Array, " B"],
     trials: Array | None,
+    covariates: Array | None,
     members: Members,
     model: Model,
     summary: str,
 ) -> Float[Array, "B K"]:
     """E[y | x] under the members, their median or mean."""
-    values = responses(X, offset, trials, members, model)
+    values = responses(X, offset, trials, covariates, members, model)
     return values.mean(axis=0) if summary == "mean" else _as_shares(quantiles.median(values), model)
 
 
@@ -314,6 +322,7 @@ def generate(
     key: Array,
     offset: Float[np.ndarray, " n"],
     trials: Float[np.ndarray, "n J"] | None,
+    covariates: Float[np.ndarray, "n C"] | None,
     totals: Float[np.ndarray, " n"],
     members: Members,
     model: Model,
@@ -327,7 +336,7 @@ def generate(
     size = block_size(members.beta.shape[2])
     parts = [
         np.asarray(cells_at(*block, members, model))[:n_true]
-        for n_true, block in cut((keys, X, which, offset, trials, totals), n, size)
+        for n_true, block in cut((keys, X, which, offset, trials, covariates, totals), n, size)
     ]
     return X, np.concatenate(parts)
 
@@ -339,6 +348,7 @@ def cells_at(
     which: Int[Array, " B"],
     offset: Float[Array, " B"],
     trials: Array | None,
+    covariates: Array | None,
     totals: Float[Array, " B"],
     members: Members,
     model: Model,
@@ -346,10 +356,10 @@ def cells_at(
     """Cells of rows at positions, each row under one member and with a key of its own."""
 
     def row(inputs):
-        key, x, s, offset, trials, total = inputs
+        key, x, s, offset, trials, z, total = inputs
         member = jax.tree.map(lambda part: part[s], members.functions)
         trials = None if trials is None else trials[None]
-        F = held(x[None], member) + offset
+        F = held(x[None], member, None if z is None else z[None]) + offset
         return draw_rows(jax.random.wrap_key_data(key), F, member.theta, trials, total[None], model)[0]
 
-    return lax.map(row, (key_data, X, which, offset, trials, totals))
+    return lax.map(row, (key_data, X, which, offset, trials, covariates, totals))

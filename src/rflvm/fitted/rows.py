@@ -19,6 +19,7 @@ from jaxtyping import Bool, Float
 from ..data import checks, tables
 from ..data.blocks.encoding import Encoder, block_size
 from ..data.blocks.sources import open_table
+from ..data.covariates import encode
 from ..model.joint import Data
 from ..numerics import scalars
 from ..numerics.errors import InputError
@@ -43,8 +44,9 @@ class Rows(NamedTuple):
 
 
 def read(
-    fitted: Fitted, Y: Any, *, offset: Any = None, trials: Any = None, layer: str | None = None, asked_by: str = "RFLVM"
-) -> Rows:
+    fitted: Fitted, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None,
+    asked_by: str = "RFLVM",
+) -> Rows:  # fmt: skip
     """Rows with the columns of the fit, from a table of any kind; ``asked_by`` is named where the columns differ."""
     reading = tables.read(Y, layer)
     about = fitted.about
@@ -52,7 +54,8 @@ def read(
     family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
     if about.exposure is not None:
         checks.refuse_offset(offset)
-    table = checks.check_rows(reading.values, family, offset, fitted.units)
+    Z = encode(about.coding, covariates, len(reading.values), Y)
+    table = checks.check_rows(reading.values, family, offset, fitted.units, Z)
     if about.exposure is not None:
         table = table._replace(offset=checks.log_totals(reading.values, about.values))
     with precision("float64"):
@@ -146,36 +149,40 @@ def observed_range(fitted: Fitted) -> Float[np.ndarray, " J"]:
 
 
 def expected(
-    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, summary: str = "median"
+    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, summary: str = "median"
 ) -> Float[np.ndarray, "n K"]:
     """E[Y | X] at positions, summarised over members; for families with row totals, at the mean total of the table."""
     checks.check_choice("summary", summary, prediction.SUMMARIES)
-    return _at_positions(lambda *parts: prediction.decode(*parts, summary), fitted, X, offset, trials)
+    return _at_positions(lambda *parts: prediction.decode(*parts, summary), fitted, X, offset, trials, covariates)
 
 
 def expected_bounds(
-    fitted: Fitted, X: Any, level: float, *, offset: Any = None, trials: Any = None
+    fitted: Fitted, X: Any, level: float, *, offset: Any = None, trials: Any = None, covariates: Any = None
 ) -> Float[np.ndarray, "2 n K"]:
     """The interval that holds E[Y | X] under a share ``level`` of the draws that predictions are summarised over."""
 
     def bounds(*parts):
         return np.quantile(np.asarray(prediction.responses(*parts)), tails(level), axis=0)
 
-    return _at_positions(bounds, fitted, X, offset, trials)
+    return _at_positions(bounds, fitted, X, offset, trials, covariates)
 
 
-def expected_by_member(fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None) -> Float[np.ndarray, "S n K"]:
+def expected_by_member(
+    fitted: Fitted, X: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None
+) -> Float[np.ndarray, "S n K"]:
     """E[Y | X] at positions under each of the draws that predictions are summarised over."""
-    return _at_positions(prediction.responses, fitted, X, offset, trials)
+    return _at_positions(prediction.responses, fitted, X, offset, trials, covariates)
 
 
-def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any) -> np.ndarray:
-    """A function of positions, offset and trials whose result has rows on its last axis but one, in blocks of rows."""
+def _at_positions(
+    function: Callable[..., Any], fitted: Fitted, X: Any, offset: Any, trials: Any, covariates: Any
+) -> np.ndarray:
+    """A function of positions, offset, trials and covariates with rows on its last axis but one, in blocks of rows."""
     X = checks.check_positions(X, fitted.n_components)
     offset = checks.check_offset(offset, len(X), log_link=fitted.likelihood.log_link)
     size = prediction.block_size(fitted.about.values.shape[1])
     with precision("float64"):
-        given = X, _inside(offset, fitted), _trials(fitted, len(X), trials)
+        given = X, _inside(offset, fitted), _trials(fitted, len(X), trials), _covariates(fitted, len(X), covariates)
         parts = [
             np.asarray(function(*block, fitted.members, fitted.model))[..., :n, :]
             for n, block in prediction.cut(given, len(X), size)
@@ -185,7 +192,7 @@ def _at_positions(function: Callable[..., Any], fitted: Fitted, X: Any, offset: 
 
 
 def generate(
-    fitted: Fitted, n: int, seed: int, *, offset: Any = None, trials: Any = None
+    fitted: Fitted, n: int, seed: int, *, offset: Any = None, trials: Any = None, covariates: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """New rows: positions (n, D) from their prior, cells (n, J) given them; totals are drawn from the table's."""
     totals = np.zeros(n)
@@ -195,7 +202,8 @@ def generate(
     offset = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
     with precision("float64"):
         key, per_cell = jax.random.key(seed), _trials(fitted, n, trials)
-        X, Y = prediction.generate(key, _inside(offset, fitted), per_cell, totals, fitted.members, fitted.model)
+        Z = _covariates(fitted, n, covariates)
+        X, Y = prediction.generate(key, _inside(offset, fitted), per_cell, Z, totals, fitted.members, fitted.model)
     return X, restored(Y, offset, fitted.units)
 
 
@@ -208,6 +216,14 @@ def _trials(fitted: Fitted, n: int, trials: Any) -> np.ndarray | None:
     """Trials per cell for n rows; None for a family without trials."""
     family = fitted.likelihood if trials is None else fitted.likelihood.with_trials(trials)
     return family.trials_for(n, fitted.about.values.shape[1])
+
+
+def _covariates(fitted: Fitted, n: int, covariates: Any) -> np.ndarray | None:
+    """Covariates of n rows, as the engines see them; of average rows where none are given."""
+    about = fitted.about
+    if covariates is None and about.covariates is not None:
+        return np.zeros((n, about.covariates.shape[1]))
+    return encode(about.coding, covariates, n)
 
 
 def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:

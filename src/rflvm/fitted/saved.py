@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import likelihoods
 from ..data import checks
+from ..data.covariates import Covariate
 from ..files import npz
 from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
@@ -61,6 +62,7 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "run": None if draws.run is None else draws.run._asdict(),
         "draws": {"beta_thin": draws.beta_thin, "interrupted": draws.interrupted, "H": fitted.model.H},
         "theta": list(fitted.members.theta),
+        "covariates": [list(covariate) for covariate in about.coding],
     }
     arrays = {
         "embedding_": fitted.embedding,
@@ -68,6 +70,8 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "_values": about.values,
         "_offset": about.offset,
     }
+    if about.covariates is not None:
+        arrays["_covariates"] = about.covariates
     arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
     if fitted.streamed is not None:
         packed["epochs"] = [list(epoch) for epoch in fitted.streamed.epochs]
@@ -121,6 +125,8 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         columns=None if packed["feature_names_in_"] is None else tuple(packed["feature_names_in_"]),
         seed=packed["_seed"],
         likelihood_reason=packed["likelihood_reason_"],
+        covariates=arrays.get("_covariates"),
+        coding=tuple(_covariate(*fields) for fields in packed.get("covariates", ())),
         **settings,
     )
     D = arrays["embedding_"].shape[1]
@@ -139,7 +145,9 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         members = restore({"members": Members(**placeholders)}, arrays)["members"]
         if packed["run"] is not None:
             draws.run = Run(**(packed["run"] | {"moves": tuple(packed["run"]["moves"])}))
-            table = checks.encode_table(about.values, draws.model.likelihood, about.offset, draws.units)
+            table = checks.encode_table(
+                about.values, draws.model.likelihood, about.offset, draws.units, covariates=about.covariates
+            )
             data = checks.to_device(table, "float64")
             like = chain_shapes(data, draws.model, Moves(*draws.run.moves))  # pyright: ignore[reportArgumentType]
             chains = restore({"chains": [like] * len(draws["X"])}, arrays)["chains"]
@@ -169,6 +177,10 @@ def _streamed(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Streamed
         functions=Functions(theta=theta, **fields),
         epochs=tuple(Epoch(*fields) for fields in packed["epochs"]),
     )
+
+
+def _covariate(name: str, categories: list[str] | None, location: list[float], scale: float) -> Covariate:
+    return Covariate(name, None if categories is None else tuple(categories), tuple(location), scale)
 
 
 def _start(fields: dict[str, Any]) -> Start:
@@ -242,6 +254,13 @@ def _problems(fitted: Fitted) -> Iterator[str]:
             yield f"{name} has numbers that are not finite"
     if not ((draws["z"] >= 0) & (draws["z"] < H)).all():
         yield f"z is not between 0 and {H - 1}"
+    n_covariates = sum(len(covariate.location) for covariate in about.coding)
+    if (about.covariates is None) != (n_covariates == 0):
+        yield "there are covariates without names, or names without covariates"
+    elif about.covariates is not None and about.covariates.shape != (N, n_covariates):
+        yield f"the covariates have shape {about.covariates.shape}, expected {(N, n_covariates)}"
+    elif about.covariates is not None and not np.isfinite(about.covariates).all():
+        yield "the covariates are not finite"
     if about.columns is not None and len(about.columns) != J:
         yield f"there are {len(about.columns)} names for {J} columns"
     if about.rows is not None and len(about.rows) != N:

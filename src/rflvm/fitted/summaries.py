@@ -49,7 +49,7 @@ def expected_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n 
 
 
 def predictors_by_member(fitted: Fitted, X: np.ndarray) -> Float[np.ndarray, "S n J"]:
-    """f at positions under each member as predictions hold it, without offset, in the units of the table."""
+    """f at positions under each member as predictions hold it, of average rows without offset, in the table's units."""
     functions = members_in_units(fitted).functions
     with precision("float64"):
         return np.stack([

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -281,8 +282,13 @@ def _sample(data: Data, rows: np.ndarray, seed: int) -> Data:
         values = np.asarray(part)
         return jnp.asarray(values[rows] if values.ndim == 1 else values[np.ix_(rows, columns)])
 
-    chosen = jax.tree.map(select, data._replace(chronology=None))
-    return chosen if data.chronology is None else chosen._replace(chronology=dynamics.take(data.chronology, rows))
+    by_row: dict[str, Any] = {"chronology": None, "covariates": None}
+    chosen = jax.tree.map(select, data._replace(**by_row))
+    if data.chronology is not None:
+        by_row["chronology"] = dynamics.take(data.chronology, rows)
+    if data.covariates is not None:
+        by_row["covariates"] = jnp.asarray(np.asarray(data.covariates)[rows])
+    return chosen._replace(**by_row)
 
 
 def _ranked(searches: dict[str, Search]) -> list[str]:

@@ -106,8 +106,8 @@ def _draw_beta(rng: np.random.Generator, fit: Fit, data: Data, n_draws: int, see
     with precision("float64"):
         X, W, mean, root = (jnp.asarray(part, float) for part in (fit.X, fit.W, mean, root))
         theta = {name: jnp.asarray(value, float) for name, value in fit.theta.items()}
-        Phi = features(X, W)
-        column_scale = jnp.ones(Phi.shape[1]).at[:-1].set(fit.amplitude)
+        Phi = features(X, W, data.covariates)
+        column_scale = jnp.ones(Phi.shape[1]).at[: 2 * len(W)].set(fit.amplitude)
         key = jax.random.key(seed)
         return np.asarray(refine_beta(key, mean, root, Phi, column_scale, theta, data, fit.model, n_draws))
 

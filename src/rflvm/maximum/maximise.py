@@ -148,6 +148,7 @@ def maximise(
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    covariates: Any = None,
     prior: Prior = Prior(),
     dynamics: str | Matern | None = None,
     times: Any = None,
@@ -176,7 +177,7 @@ def maximise(
         table included. With W free the first half of them is for the RBF kernel.
     seed : int
         The same seed gives the same fit, bit for bit, on the same machine.
-    mask, offset, prior
+    mask, offset, covariates, prior
         As in ``sample``.
     dynamics : {None, "matern32", "ou"} or Matern
         A prior over time: rows of a session follow one another, and each latent dimension is a Gaussian process
@@ -219,7 +220,7 @@ def maximise(
     scalars.flag("progress", progress)
     scalars.positive("memory_budget", memory_budget)
     process = over_time.get(dynamics, D)
-    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions)
+    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions, covariates)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         footprint.check(size, footprint.of_maximum(size, memory_budget, n_draws=0))

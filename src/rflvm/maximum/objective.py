@@ -41,7 +41,7 @@ class Parameters(NamedTuple):
     X : array (N, D)
         Latent positions.
     log_amplitude : array () or None
-        Logarithm of the factor on the prior standard deviation of all coefficients but the intercepts; None where the
+        Logarithm of the factor on the prior standard deviation of the coefficients of cosines and sines; None where the
         prior of beta is taken as given.
     log_scale : array () or None
         Logarithm of c, the inverse lengthscale of an RBF kernel, whose frequencies are c E with E fixed.
@@ -137,16 +137,17 @@ def frequencies(parameters: Parameters, spectrum: Spectrum) -> Float[Array, "H D
 
 
 def scaled_features(
-    parameters: Parameters, spectrum: Spectrum
+    parameters: Parameters, spectrum: Spectrum, covariates: Float[Array, "N C"] | None = None
 ) -> tuple[Float[Array, "N M"], Float[Array, "D N M"], Float[Array, " M"]]:
     """Phi and its slopes with the amplitude multiplied into their columns, and this column scale.
 
     Coefficients of standard deviation a for Phi are coefficients of standard deviation 1 for a Phi.
     """
-    Phi, slopes = features_and_slopes(parameters.X, frequencies(parameters, spectrum))
+    W = frequencies(parameters, spectrum)
+    Phi, slopes = features_and_slopes(parameters.X, W, covariates)
     column_scale = jnp.ones(Phi.shape[1], Phi.dtype)
     if parameters.log_amplitude is not None:
-        column_scale = column_scale.at[:-1].set(jnp.exp(parameters.log_amplitude))
+        column_scale = column_scale.at[: 2 * len(W)].set(jnp.exp(parameters.log_amplitude))
     return Phi * column_scale[None], slopes * column_scale[None, None], column_scale
 
 
@@ -278,7 +279,7 @@ def evaluate(
     """
 
     def objective(parameters):
-        Phi, _, column_scale = scaled_features(parameters, spectrum)
+        Phi, _, column_scale = scaled_features(parameters, spectrum, data.covariates)
         double = jnp.result_type(float)  # sums over the table, also where the matrices are in single precision
         prior = log_prior(parameters, spectrum, model, data.chronology).astype(double)
         if mode is None:

@@ -37,7 +37,7 @@ class Fit:
     Attributes
     ----------
     model : Model
-        The likelihood, the sizes D and H (M = 2H + 1 columns of features) and the prior.
+        The likelihood, the sizes D and H (M = 2H + 1 columns of features, and more with covariates) and the prior.
     X : array (N, D)
         Latent positions.
     X_covariance : array (N, D, D)
@@ -55,7 +55,7 @@ class Fit:
     alpha : float
         Concentration of the mixture.
     amplitude : float
-        Factor on the prior standard deviation of the coefficients, intercepts excepted.
+        Factor on the prior standard deviation of the coefficients, effects of covariates and intercepts excepted.
     beta : array (M, J)
         Posterior mean of the coefficients (their mode, where that is all that Laplace's method has).
     beta_factor : array (J, M, M) or (1, M, M), or None
@@ -137,7 +137,8 @@ class Posterior(NamedTuple):
     coefficients : laplace.Details
         Posterior of beta given X, W and theta, for Phi without the amplitude.
     column_scale : array (M,)
-        Factor on the prior standard deviation of each row of beta: the amplitude, and 1 for the intercepts.
+        Factor on the prior standard deviation of each row of beta: the amplitude, and 1 for effects of covariates
+        and the intercepts.
     X_covariance, X_information : array (N, D, D)
         As in ``Fit``.
     """
@@ -184,7 +185,7 @@ def summarise(search: Search, starts: tuple[Start, ...], data: Data, model: Mode
 @functools.partial(compiled, quick=True, static_argnames="model")
 def posterior(parameters: Parameters, mode: Mode | None, spectrum: Spectrum, data: Data, model: Model) -> Posterior:
     """The Gaussian approximation at the end of a search."""
-    Phi, slopes, column_scale = scaled_features(parameters, spectrum)
+    Phi, slopes, column_scale = scaled_features(parameters, spectrum, data.covariates)
     if mode is None:
         details = _gaussian_details(Phi, data, model)
         theta = {"sigma2": details.scale}

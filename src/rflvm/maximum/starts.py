@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.extmath import randomized_svd
 
@@ -41,18 +41,37 @@ N_TSNE_ITERATIONS = 500
 # table, could never be told apart. A choice without a measurement.
 PCA_NOISE = 1e-2
 
+# Of the least squares with which effects of covariates are taken out before the starts look at the table: as much as
+# one more row that says that there is none. A choice without a measurement.
+EFFECT_PENALTY = 1.0
+
 
 def stabilised(data: Data, model: Model) -> Float[np.ndarray, "N J"]:
-    """The table on a scale where its noise is roughly even, offset taken out, gaps filled.
+    """The table on a scale where its noise is roughly even, offset and covariates taken out, gaps filled.
 
     With a prior over time it is smoothed as well: single rows of counts are mostly noise.
     """
     Y, offset, trials = _on_host(data)
     table = model.likelihood.stabilise(Y, offset, trials)
+    if data.covariates is not None:
+        table = without_effects(table, _mask_on_host(data), np.asarray(data.covariates, float))
     table = table if data.mask is None else gaps.filled(table, np.asarray(data.mask), model.D)
     if data.chronology is None:
         return table
     return smoothed(table, _mask_on_host(data).mean(axis=1), data.chronology)
+
+
+def without_effects(
+    table: Float[np.ndarray, "N J"], mask: Bool[np.ndarray, "N J"], Z: Float[np.ndarray, "N C"]
+) -> Float[np.ndarray, "N J"]:
+    """The table less the linear effects of covariates on each column, by least squares with ``EFFECT_PENALTY``."""
+    design = np.column_stack([Z, np.ones(len(Z))])
+    penalty = np.diag([EFFECT_PENALTY] * Z.shape[1] + [0.0])
+    if mask.all():
+        return table - Z @ np.linalg.solve(design.T @ design + penalty, design.T @ table)[:-1]
+    products = (design[:, :, None] * design[:, None]).reshape(len(Z), -1)
+    grams = (mask.T @ products).reshape(-1, *penalty.shape) + penalty
+    return table - Z @ np.linalg.solve(grams, (np.where(mask, table, 0).T @ design)[..., None])[:, :-1, 0].T
 
 
 def intercepts(data: Data, model: Model) -> Float[np.ndarray, " J"]:

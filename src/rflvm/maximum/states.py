@@ -34,7 +34,7 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     mixture = update_mixture(key_mixture, W, search.spectrum, model)
     found = posterior(parameters, search.mode, search.spectrum, data, model)
     theta, approximation, column_scale = found.theta, found.coefficients, found.column_scale
-    Phi = features(parameters.X, W)
+    Phi = features(parameters.X, W, data.covariates)
 
     def log_density(beta):
         cells = model.likelihood.log_factor(data.Y, linear_predictor(Phi, beta, data.offset), theta, data.trials)
@@ -50,13 +50,13 @@ def draw_state(key: Array, search: Search, data: Data, model: Model) -> State:
     return State(parameters.X, W, mixture.z, mixture.mu, mixture.Sigma, mixture.alpha, beta, theta, lengthscale)
 
 
-_sample_prior = compiled(sample_prior, static_argnames=("model", "N", "J", "dtype"))
+_sample_prior = compiled(sample_prior, static_argnames=("model", "N", "J", "dtype", "n_covariates"))
 
 
 def from_prior(key: Array, X: Float[np.ndarray, "N D"], data: Data, model: Model) -> State:
     """A state as the paper starts it: X given, beta at its mode given X, everything else from the prior."""
     dtype = data.Y.dtype
-    state = _sample_prior(key, model, *data.Y.shape, dtype, data.chronology)
+    state = _sample_prior(key, model, *data.Y.shape, dtype, data.chronology, data.n_covariates)
     beta = jnp.zeros_like(state.beta).at[-1].set(jnp.asarray(starts.intercepts(data, model), dtype))
     theta = {name: jnp.asarray(value, dtype) for name, value in starts.theta(data, model).items()}
     state = state._replace(X=jnp.asarray(X, dtype), beta=beta, theta=theta)
@@ -72,5 +72,6 @@ def _mode_of_beta(state: State, data: Data, model: Model) -> Float[Array, "M J"]
     start = laplace.start(data, model, state.beta)
     # Coarser than in ``climb``, for a chain moves away at once; a choice without a measurement.
     tolerance = 1e4 * float(jnp.finfo(state.X.dtype).eps)
-    _, evidence = laplace.log_evidence(features(state.X, state.W), per_column, start, data, model, tolerance)
+    Phi = features(state.X, state.W, data.covariates)
+    _, evidence = laplace.log_evidence(Phi, per_column, start, data, model, tolerance)
     return laplace.Blocks(data.Y.shape[1]).join(evidence.mode.beta)

@@ -29,7 +29,7 @@ class Regression(NamedTuple):
 def regression(Phi: Float[Array, "N M"], data: Data, model: Model) -> Regression:
     """S_N = Phi'Phi + S_0 over the observed rows of each column, and what the evidence needs."""
     y = data.Y - data.offset[:, None]
-    S0 = jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))
+    S0 = jnp.diag(model.precision(Phi.shape[1], Phi.dtype))
     if data.mask is None:
         L, jitter = linalg.cholesky(Phi.T @ Phi + S0)
         half = linalg.solve_lower(L, Phi.T @ y)
@@ -61,7 +61,7 @@ def log_evidence(Phi: Float[Array, "N M"], data: Data, model: Model) -> Float[Ar
         fit = regression(Phi, data, model)
         explained = jnp.sum(fit.half**2, axis=0)
         logdet_N = 2 * jnp.sum(jnp.log(jnp.diagonal(fit.L, axis1=-2, axis2=-1)), axis=-1)
-        logdet_0 = jnp.sum(jnp.log(model.prior.precision(Phi.shape[1], Phi.dtype)))
+        logdet_0 = jnp.sum(jnp.log(model.precision(Phi.shape[1], Phi.dtype)))
         values = likelihood.log_evidence(fit.n, logdet_0 - logdet_N, fit.yy, explained)
         aN, bN = likelihood.noise_posterior(fit.n, fit.yy, explained)
         return values, (Phi, fit.L, fit.half, aN / bN)

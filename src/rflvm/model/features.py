@@ -1,15 +1,18 @@
 """Random Fourier features (paper, Eq. 2) and the stationary kernel they estimate (Eq. 1).
 
 With H frequencies ``W`` the feature map is ``sqrt(1/H) [cos(Wx), sin(Wx)]``, so that
-``phi(x)'phi(x) = 1``. A column of ones is appended: its coefficient is the intercept ``b_j``.
+``phi(x)'phi(x) = 1``. To it are appended the covariates z of the row, if there are any, whose
+coefficients are effects gamma_j, and a column of ones, whose coefficient is the intercept ``b_j``.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 # pi/2 in three parts, the first two short enough that k times each is exact for |k| < 2^20.
@@ -46,11 +49,24 @@ def _sincos_jvp(primals, tangents):
     return (sine, cosine), (cosine * tangents[0], -sine * tangents[0])
 
 
-def features(X: Float[Array, "N D"], W: Float[Array, "H D"]) -> Float[Array, "N M"]:
-    """Phi = [cos(XW') sin(XW')]/sqrt(H) and a column of ones: M = 2H + 1 columns."""
+def features(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], Z: Float[Array, "N C"] | None = None
+) -> Float[Array, "N M"]:
+    """Phi = [cos(XW') sin(XW')]/sqrt(H), the covariates Z and a column of ones: M = 2H + C + 1 columns."""
     sine, cosine = sincos(X @ W.T)
     scale = 1 / math.sqrt(W.shape[0])
-    return jnp.concatenate([cosine * scale, sine * scale, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)
+    given = [] if Z is None else [Z]
+    return jnp.concatenate([cosine * scale, sine * scale, *given, jnp.ones((X.shape[0], 1), X.dtype)], axis=1)
+
+
+def without_effects(beta: Float[np.ndarray, "*S M J"], H: int) -> Float[np.ndarray, "*S K J"]:
+    """The rows of beta that belong to cosines, sines and the intercept: those of an average row."""
+    return beta if beta.shape[-2] == 2 * H + 1 else np.delete(beta, slice(2 * H, -1), axis=-2)
+
+
+def effects(beta: Any, H: int) -> Any:
+    """The rows (..., C, J) of beta that belong to covariates."""
+    return beta[..., 2 * H : -1, :]
 
 
 def linear_predictor(
@@ -61,13 +77,13 @@ def linear_predictor(
 
 
 def features_and_slopes(
-    X: Float[Array, "N D"], W: Float[Array, "H D"]
+    X: Float[Array, "N D"], W: Float[Array, "H D"], Z: Float[Array, "N C"] | None = None
 ) -> tuple[Float[Array, "N M"], Float[Array, "D N M"]]:
     """Phi and its derivatives: slopes[d] holds d Phi / d x_d."""
-    Phi = features(X, W)
+    Phi = features(X, W, Z)
     H = W.shape[0]
     cosine, sine = Phi[:, :H], Phi[:, H : 2 * H]
-    zero = jnp.zeros((X.shape[0], 1), X.dtype)
+    zero = jnp.zeros((X.shape[0], Phi.shape[1] - 2 * H), X.dtype)
     slopes = [jnp.concatenate([-sine * w[None], cosine * w[None], zero], axis=1) for w in W.T]
     return Phi, jnp.stack(slopes)
 
@@ -78,7 +94,7 @@ def slope_coefficients(beta: Float[Array, "M J"], W: Float[Array, "H D"]) -> Flo
     The derivative of a cosine is a sine of the same frequency, so that F and all its slopes are one product with Phi.
     """
     H = W.shape[0]
-    cosine, sine, none = beta[:H], beta[H : 2 * H], jnp.zeros_like(beta[:1])
+    cosine, sine, none = beta[:H], beta[H : 2 * H], jnp.zeros_like(beta[2 * H :])
     return jnp.stack([jnp.concatenate([w[:, None] * sine, -w[:, None] * cosine, none]) for w in W.T])
 
 

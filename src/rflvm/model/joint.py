@@ -1,12 +1,13 @@
 """The generative model (paper, Eq. 5), its log joint density and draws from its prior.
 
-    y_nj ~ L(g(f_nj), theta_j)            f_nj = phi(x_n)'beta_j + b_j + offset_n
+    y_nj ~ L(g(f_nj), theta_j)            f_nj = phi(x_n)'beta_j + z_n'gamma_j + b_j + offset_n
     beta_j ~ N(0, B0)                     x_n ~ N(0, I_D), or processes over time (``dynamics.py``)
     w_h ~ N(mu_{z_h}, Sigma_{z_h})        (mu_k, Sigma_k) ~ NIW(mu_0, lambda_0, Psi_0, nu_0)
     z ~ CRP(alpha)                        alpha ~ Gamma(a, rate b)
 
-The intercept b_j is the last row of ``beta``: phi ends in a one, and B0 is diagonal with
-``beta_scale^2`` for the features and ``bias_scale^2`` for the intercept.
+The effects gamma_j of the covariates z_n, if there are any, and the intercept b_j are the last rows of ``beta``: phi
+goes on with z and ends in a one, and B0 is diagonal with ``beta_scale^2`` for the features, ``covariate_scale^2`` for
+the effects and ``bias_scale^2`` for the intercept.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ class Prior:
         Gamma prior of the concentration.
     beta_scale, bias_scale
         Prior standard deviations of the coefficients and of the intercepts.
+    covariate_scale
+        Prior standard deviation of the effects of covariates: of a change by one standard deviation, or of being in a
+        category. The default is that of Gelman et al. (2008) for logistic regression.
     """
 
     mu0: float = 0.0
@@ -54,6 +58,7 @@ class Prior:
     alpha_rate: float = 1.0
     beta_scale: float = 1.0
     bias_scale: float = 10.0
+    covariate_scale: float = 2.5
 
     def __post_init__(self):
         for field in dataclasses.fields(self):
@@ -70,9 +75,12 @@ class Prior:
             nu=as_array(self.nu0 + D - 1),
         )
 
-    def precision(self, M: int, dtype) -> Float[Array, " M"]:
-        """The diagonal of B0^{-1} for M features, the last of them the intercept."""
-        return jnp.full(M, self.beta_scale**-2.0, dtype).at[-1].set(self.bias_scale**-2.0)
+    def precision(self, M: int, dtype, n_covariates: int = 0) -> Float[Array, " M"]:
+        """The diagonal of B0^{-1} for M columns of Phi: features, covariates and, last, the intercept."""
+        features = jnp.full(M, self.beta_scale**-2.0, dtype)
+        if n_covariates:
+            features = features.at[-1 - n_covariates : -1].set(self.covariate_scale**-2.0)
+        return features.at[-1].set(self.bias_scale**-2.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +93,10 @@ class Model:
     prior: Prior = Prior()
     dynamics: Matern | None = None  # the prior of X over time; None: rows are independent
 
+    def precision(self, M: int, dtype) -> Float[Array, " M"]:
+        """The diagonal of B0^{-1} for M columns of Phi; those beyond 2H features and the intercept are covariates."""
+        return self.prior.precision(M, dtype, M - 2 * self.H - 1)
+
 
 class Data(NamedTuple):
     """What was observed. Cells outside the mask hold 0 and are never used."""
@@ -94,6 +106,12 @@ class Data(NamedTuple):
     offset: Float[Array, " N"]  # added to every linear predictor of a row
     trials: Float[Array, "N J"] | None  # of families that have them
     chronology: Chronology | None = None  # when the rows were, for a prior over time
+    covariates: Float[Array, "N C"] | None = None  # centred; see ``data/covariates.py``
+
+    @property
+    def n_covariates(self) -> int:
+        """C."""
+        return 0 if self.covariates is None else self.covariates.shape[1]
 
 
 class State(NamedTuple):
@@ -105,7 +123,7 @@ class State(NamedTuple):
     mu: Float[Array, "H D"]  # means of the components
     Sigma: Float[Array, "H D D"]  # covariances of the components
     alpha: Float[Array, ""]  # concentration of the Dirichlet process
-    beta: Float[Array, "M J"]  # coefficients of cosines and sines; the last row has the intercepts
+    beta: Float[Array, "M J"]  # coefficients of cosines and sines, effects of covariates; last the intercepts
     theta: dict[str, Array]  # the family's own parameters, one per column (J,) or one for all ()
     lengthscale: Float[Array, " L"] | None = None  # of the processes over time, D of them or one for all
 
@@ -115,21 +133,21 @@ def is_marginal(model: Model) -> bool:
     return model.likelihood.integrates_coefficients
 
 
-def predictor(state: State, offset: Float[Array, " N"]) -> Float[Array, "N J"]:
-    """F, with offset."""
-    return linear_predictor(features(state.X, state.W), state.beta, offset)
+def predictor(state: State, data: Data) -> Float[Array, "N J"]:
+    """F, with covariates and offset."""
+    return linear_predictor(features(state.X, state.W, data.covariates), state.beta, data.offset)
 
 
 def log_likelihood(state: State, data: Data, model: Model) -> Float[Array, ""]:
     """log p(Y | F, theta) over observed cells."""
-    cells = model.likelihood.log_prob(data.Y, predictor(state, data.offset), state.theta, data.trials)
+    cells = model.likelihood.log_prob(data.Y, predictor(state, data), state.theta, data.trials)
     return sum_observed(cells, data.mask)
 
 
 def log_prior_beta(beta: Float[Array, "M J"], theta: dict[str, Array], model: Model) -> Float[Array, " J"]:
     """log p(beta_j | theta_j) for each column."""
     scale = jnp.atleast_2d(model.likelihood.coefficient_scale(theta))
-    precision = model.prior.precision(beta.shape[0], beta.dtype)[:, None] / scale
+    precision = model.precision(beta.shape[0], beta.dtype)[:, None] / scale
     return 0.5 * jnp.sum(jnp.log(precision / (2 * math.pi)) - precision * beta**2, axis=0)
 
 
@@ -180,8 +198,9 @@ def log_joint(state: State, data: Data, model: Model) -> Float[Array, ""]:
 
 
 def sample_prior(
-    key: Array, model: Model, N: int, J: int, dtype=jnp.float32, chronology: Chronology | None = None
-) -> State:
+    key: Array, model: Model, N: int, J: int, dtype=jnp.float32, chronology: Chronology | None = None,
+    n_covariates: int = 0,
+) -> State:  # fmt: skip
     """Draw every unknown from the prior; J counts linear predictors (categories less one for multinomial).
 
     With a prior over time the rows are at the times of ``chronology``.
@@ -195,8 +214,8 @@ def sample_prior(
     mu, Sigma = spectral.sample_niw(keys[2], slots)
     W = spectral.from_noise(jax.random.normal(keys[3], (H, D), dtype), mu[z], Sigma[z])
     theta = model.likelihood.sample_theta(keys[4], J, dtype)
-    M = 2 * H + 1
-    variance = jnp.atleast_2d(model.likelihood.coefficient_scale(theta)) / prior.precision(M, dtype)[:, None]
+    M = 2 * H + n_covariates + 1
+    variance = jnp.atleast_2d(model.likelihood.coefficient_scale(theta)) / model.precision(M, dtype)[:, None]
     beta = jnp.sqrt(variance) * jax.random.normal(keys[5], (M, J), dtype)
     X, lengthscale = _sample_latents(keys[6], model, N, dtype, chronology)
     return State(X, W, z, mu, Sigma, alpha, beta, theta, lengthscale)
@@ -218,15 +237,15 @@ def _sample_latents(
 def state_shapes(data: Data, model: Model) -> State:
     """Shapes and dtypes of the unknowns for a table, without computing anything."""
     N, J = data.Y.shape
-    draw = lambda key: sample_prior(key, model, N, J, data.Y.dtype, data.chronology)  # noqa: E731
+    draw = lambda key: sample_prior(key, model, N, J, data.Y.dtype, data.chronology, data.n_covariates)  # noqa: E731
     return jax.eval_shape(draw, jax.random.key(0))
 
 
 def sample_data(key: Array, state: State, design: Data, model: Model) -> Data:
-    """Draw a table given the unknowns, with the mask, offset and trials of ``design``.
+    """Draw a table given the unknowns, with the mask, offset, covariates and trials of ``design``.
 
     Cells outside the mask are set to 0.
     """
-    F = predictor(state, design.offset)
+    F = predictor(state, design)
     Y, trials = model.likelihood.draw_cells(key, F, state.theta, design.mask, design.trials)
     return design._replace(Y=Y, trials=trials)

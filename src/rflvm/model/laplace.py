@@ -130,7 +130,7 @@ class Evidence(NamedTuple):
 def start(data: Data, model: Model, beta: Float[Array, "M J"]) -> Mode:
     """A mode to start from: the given coefficients, the prior's covariance, and F without features."""
     blocks = Blocks(data.Y.shape[1])
-    B0 = jnp.diag(1 / model.prior.precision(beta.shape[0], beta.dtype))
+    B0 = jnp.diag(1 / model.precision(beta.shape[0], beta.dtype))
     inverse = jnp.broadcast_to(B0, (blocks.count, blocks.width, *B0.shape))
     return Mode(blocks.cut(beta, 0), inverse, blocks.cut(beta[-1:] + data.offset[:, None], 0))
 
@@ -209,7 +209,7 @@ def _shared_determinants(
     Phi: Float[Array, "N M"], shared: SharedCurvature, model: Model
 ) -> tuple[Float[Array, ""], Float[Array, "N M"]]:
     """1/2 sum_j log |P_j| with curvatures of rank one, and its derivative in Phi."""
-    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    precision = model.precision(Phi.shape[1], Phi.dtype)
     s, V = _decomposed(Phi, shared.rows, precision)
     s, w = s[None], shared.columns.astype(s.dtype)[:, None]
     half_logdet = 0.5 * (jnp.sum(jnp.log1p(w * s)) + len(w) * jnp.sum(jnp.log(precision.astype(s.dtype))))
@@ -259,7 +259,7 @@ class _Block(NamedTuple):
 
 def _integrate(Phi, columns: Columns, theta, mode: Mode, *, offset, model: Model, tolerance: float) -> _Block:
     """Value and gradient of one block of columns."""
-    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    precision = model.precision(Phi.shape[1], Phi.dtype)
     log_factor = functools.partial(_log_factor, columns=columns, model=model)
     log_base = functools.partial(_log_base, columns=columns, model=model)
     slope_and_curvature = functools.partial(_slope_and_curvature, columns=columns, model=model)
@@ -365,7 +365,7 @@ def _find_mode(Phi, columns: Columns, theta, base, mode: Mode, offset, model: Mo
     cells with little information stay.
     """
     J = mode.beta.shape[1]
-    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    precision = model.precision(Phi.shape[1], Phi.dtype)
     worst = min(J, _WORST)
 
     def problem(which):
@@ -501,7 +501,7 @@ class Details(NamedTuple):
 def details(Phi: Float[Array, "N M"], theta: dict[str, Array], mode: Mode, data: Data, model: Model) -> Details:
     """Everything at a mode that was found."""
     blocks = Blocks(data.Y.shape[1])
-    precision = model.prior.precision(Phi.shape[1], Phi.dtype)
+    precision = model.precision(Phi.shape[1], Phi.dtype)
 
     def block(inputs):
         columns, theta, mode = inputs

@@ -26,7 +26,7 @@ class Local(NamedTuple):
 
 def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -> Float[Array, " N"]:
     """log p(y_n | x_n) + log p(x_n) of each row, up to a constant."""
-    F = linear_predictor(features(X, state.W), state.beta, data.offset)
+    F = linear_predictor(features(X, state.W, data.covariates), state.beta, data.offset)
     cells = model.likelihood.log_factor(data.Y, F, state.theta, data.trials)
     cells = cells if data.mask is None else jnp.where(data.mask, cells, 0)
     return cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1)
@@ -34,7 +34,7 @@ def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -
 
 def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model, prior: Conditional | None = None) -> Local:
     """Value, gradient and metric of each row, its prior N(0, I) or what its neighbours in time make of it."""
-    F, dF = _predictor_and_slopes(X, state.W, state.beta, data.offset)
+    F, dF = _predictor_and_slopes(X, state.W, state.beta, data)
     cells, G, curvature = _slope_and_curvature(F, state.theta, data, model)
     if prior is not None:
         away = X - prior.mean
@@ -65,17 +65,17 @@ def cell_information(
     model: Model,
 ) -> Float[Array, "N D D"]:  # fmt: skip
     """The Fisher information of the cells of each row about its position."""
-    F, dF = _predictor_and_slopes(X, W, beta, data.offset)
+    F, dF = _predictor_and_slopes(X, W, beta, data)
     return _cell_information(dF, _slope_and_curvature(F, theta, data, model)[2])
 
 
 def _predictor_and_slopes(
-    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], offset: Float[Array, " N"]
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], data: Data
 ) -> tuple[Float[Array, "N J"], Float[Array, "D N J"]]:
     """F and its derivatives, in one product."""
     together = jnp.concatenate([beta, *slope_coefficients(beta, W)], axis=1)
-    F, *dF = jnp.split(features(X, W) @ together, 1 + X.shape[1], axis=1)
-    return F + offset[:, None], jnp.stack(dF)
+    F, *dF = jnp.split(features(X, W, data.covariates) @ together, 1 + X.shape[1], axis=1)
+    return F + data.offset[:, None], jnp.stack(dF)
 
 
 def _slope_and_curvature(F, theta, data: Data, model: Model):

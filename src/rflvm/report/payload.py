@@ -20,6 +20,7 @@ import numpy as np
 from ..fitted.fit import Fitted
 from ..fitted.rows import expected, expected_bounds, observed_range, unheld
 from ..fitted.summaries import column_names, members_in_units, predictors_by_member, row_covariances, typical_trials
+from ..model.features import without_effects
 from ..numerics.precision import precision
 from ..plots.colours import COLOURS, Colouring
 
@@ -111,6 +112,7 @@ def variation(fitted: Fitted) -> Variation:
     where: dict[str, Any] = {
         "offset": fitted.about.offset[sample],
         "trials": None if trials is None else trials[sample],
+        "covariates": fitted.covariates_of(sample),
     }
     values = fitted.about.values
     Y, E = values[sample], expected(fitted, fitted.embedding[sample], **where)
@@ -142,7 +144,7 @@ def _chosen(fitted: Fitted, order: np.ndarray, whole: bool, ordered: bool) -> tu
 def _arrays(fitted: Fitted, rows: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
     members = members_in_units(fitted)
     predictors = columns[columns < members.beta.shape[2]]
-    beta = members.beta[..., predictors]
+    beta = without_effects(np.asarray(members.beta), fitted.model.H)[..., predictors]
     # What all members share is stored once: W when it is not sampled, and beta when its covariance was not kept.
     W = members.W[:1] if bool((members.W[:1] == members.W).all()) else members.W
     shared = len(W) == 1 and not members.theta and bool((beta[:1] == beta).all())

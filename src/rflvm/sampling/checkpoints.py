@@ -42,6 +42,7 @@ def settings(table: Table, model: Model, run: Run, init: str | np.ndarray, n_cha
         "Y": table.Y,
         "offset": table.offset,
         "trials": table.trials,
+        "covariates": table.covariates,
         "n_components": model.D,
         "n_features": 2 * model.H,
         "prior": model.prior,

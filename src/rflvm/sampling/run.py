@@ -54,6 +54,7 @@ def sample(
     seed: int = 0,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    covariates: Any = None,
     init: Literal["map", "pca", "isomap", "tsne", "kernel"] | np.ndarray = "map",
     prior: Prior = Prior(),
     dynamics: str | Matern | None = None,
@@ -89,6 +90,9 @@ def sample(
         True where a cell is observed; in addition to NaN.
     offset : array (N,), optional
         Added to every linear predictor of a row, a log exposure for counts; for the Gaussian in the units of the table.
+    covariates : array (N,) or (N, K), data frame or mapping, optional
+        Numbers or categories of the rows, with a linear effect on every column: between the coefficients of the
+        features and the intercepts in ``beta``, of numbers with standard deviation 1 and of centred indicators.
     init : {"map", "pca", "isomap", "tsne", "kernel"} or array (N, D)
         Where the chains start: at the maximum that ``maximise`` finds (with an RBF kernel, the best
         of several starts of X), each with its own draw of beta; or as the paper does, X at PCA of the
@@ -152,7 +156,7 @@ def sample(
     if not callable(progress):
         scalars.flag("progress", progress)
     process = over_time.get(dynamics, D)
-    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions)
+    table, family = checks.table_and_family(Y, family, mask, offset, D, process, times, sessions, covariates)
     if table is not Y:
         size = footprint.size_of(table, family, D, H)
         n_kept = lengths["n_samples"] // lengths["thin"]
@@ -196,6 +200,7 @@ def continue_sampling(
     *,
     mask: np.ndarray | None = None,
     offset: np.ndarray | None = None,
+    covariates: Any = None,
     times: Any = None,
     sessions: Any = None,
     progress: bool | Callable[[Progress], None] = False,
@@ -205,7 +210,7 @@ def continue_sampling(
 
     Parameters
     ----------
-    Y, mask, offset, times, sessions
+    Y, mask, offset, covariates, times, sessions
         As they were given to ``sample``.
     draws : Draws
         What ``sample`` or ``continue_sampling`` returned, also after an interrupt.
@@ -225,11 +230,9 @@ def continue_sampling(
     if run is None:
         raise ValueError("these draws do not come from sample, so there are no chains to go on with")
     n_sweeps = run.n_sweeps + checks.check_integer("n_samples", n_samples, 1)
-    table = checks.as_table(Y, model.likelihood, mask, offset, model.D, model.dynamics, times, sessions)
+    table = checks.as_table(Y, model.likelihood, mask, offset, model.D, model.dynamics, times, sessions, covariates)
     if _digest(table) != run.table:
-        raise ValueError(
-            "Y, mask, offset, times and sessions must be those that the draws were made from, and they are others"
-        )
+        raise ValueError("Y, mask, offset, covariates, times and sessions must be those that the draws were made from")
     table = table._replace(units=draws.units)  # a model of 0.1 has none
     dtype = str(draws.states[0].X.dtype)
     with precision(dtype), linalg.one_blas_thread():
@@ -247,6 +250,8 @@ def _digest(table: checks.Table) -> str:
     parts = table.Y, table.observed, table.offset, table.trials
     if table.timeline is not None:
         parts += table.timeline.gap, table.timeline.first
+    if table.covariates is not None:
+        parts += (table.covariates,)
     return "".join("-" if part is None else npz.digest(part) for part in parts)
 
 

@@ -60,7 +60,7 @@ def z_scores(name, step, W_step, D, H, seed):
         if name == "marginal":  # beta is not touched, and is not a draw given the new W
             fit = log_evidence(features(state.X, state.W), data, model).sum()
             return jnp.stack([*jnp.tanh(state.W).ravel(), jnp.tanh(fit / 5), jnp.tanh((state.W**2).sum())])
-        F = predictor(state, data.offset)
+        F = predictor(state, data)
         fit = log_likelihood(state, data, model)
         return jnp.stack([
             *jnp.tanh(state.W).ravel(), *jnp.tanh(state.beta).ravel(), jnp.tanh((state.W**2).sum()),

@@ -47,19 +47,22 @@ def log_prior(W: Float[Array, "H D"], state: State) -> Float[Array, ""]:
 
 def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> tuple[State, Info]:
     """One HMC trajectory in W, beta following it or integrated out."""
-    unit_mass = jnp.ones((), state.W.dtype)
+    unit_mass, Z = jnp.ones((), state.W.dtype), data.covariates
     if is_marginal(model):
-        target = lambda W: log_evidence(features(state.X, W), data, model).sum() + log_prior(W, state)  # noqa: E731
+
+        def target(W):
+            return log_evidence(features(state.X, W, Z), data, model).sum() + log_prior(W, state)
+
         W, info = hmc.step(key, state.W, target, tuning.W_step, N_LEAPFROG, unit_mass)
-        return state._replace(W=W), Info(*info, regression(features(state.X, W), data, model).jitter)
+        return state._replace(W=W), Info(*info, regression(features(state.X, W, Z), data, model).jitter)
 
     scale = model.likelihood.coefficient_scale(state.theta)
     s = jnp.mean(tuning.curvature * scale)
-    precision = jnp.diag(model.prior.precision(2 * model.H + 1, state.W.dtype))
+    precision = jnp.diag(model.precision(len(state.beta), state.W.dtype))
     fitted = tuning.fitted - data.offset[:, None]
 
     def surrogate(W):
-        Phi = features(state.X, W)
+        Phi = features(state.X, W, Z)
         L, jitter = linalg.cholesky(s * (Phi.T @ Phi) + precision)
         inverse = linalg.solve_lower(L, jnp.eye(L.shape[0], dtype=L.dtype))
         Q = inverse @ Phi.T  # columns L^{-1} phi_n
@@ -115,17 +118,17 @@ def step_prior(key: Array, state: State, data: Data, model: Model, tuning: Tunin
         W, current = carry
         h, w, log_u = inputs
         W_new = W.at[h].set(w)
-        new = log_evidence(features(state.X, W_new), data, model).sum()
+        new = log_evidence(features(state.X, W_new, data.covariates), data, model).sum()
         accept = log_u < new - current
         carry = (jnp.where(accept, W_new, W), jnp.where(accept, new, current))
         return carry, jnp.exp(jnp.minimum(new - current, 0))
 
     inputs = (jnp.arange(H), proposals, log_u)
     if is_marginal(model):
-        start = (state.W, log_evidence(features(state.X, state.W), data, model).sum())
+        start = (state.W, log_evidence(features(state.X, state.W, data.covariates), data, model).sum())
         (W, value), acceptance = lax.scan(propose_marginal, start, inputs)
     else:
-        F = predictor(state, data.offset)
+        F = predictor(state, data)
         (W, _, value), acceptance = lax.scan(propose, (state.W, F, log_lik(F)), inputs)
     return state._replace(W=W), Info(acceptance.mean(), value, jnp.zeros_like(value))
 

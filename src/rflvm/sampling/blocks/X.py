@@ -36,7 +36,10 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     """Draw X: Langevin proposals per row, or HMC on all of X when beta is integrated out."""
     if is_marginal(model):
         unit_mass = jnp.ones((), state.X.dtype)
-        target = lambda X: log_evidence(features(X, state.W), data, model).sum() - 0.5 * jnp.sum(X**2)  # noqa: E731
+
+        def target(X):
+            return log_evidence(features(X, state.W, data.covariates), data, model).sum() - 0.5 * jnp.sum(X**2)
+
         X, info = hmc.step(key, state.X, target, tuning.X_step, N_LEAPFROG, unit_mass)
         return state._replace(X=X), info
 

@@ -40,7 +40,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 
 def _conjugate(key, state, data, model, tuning):
     key_sigma2, key_beta = jax.random.split(key)
-    fit = regression(features(state.X, state.W), data, model)
+    fit = regression(features(state.X, state.W, data.covariates), data, model)
     aN, bN = model.likelihood.noise_posterior(fit.n, fit.yy, jnp.sum(fit.half**2, axis=0))
     sigma2 = bN / jax.random.gamma(key_sigma2, aN, dtype=aN.dtype)
     white = fit.half + jnp.sqrt(sigma2)[None] * jax.random.normal(key_beta, fit.half.shape, fit.half.dtype)
@@ -50,8 +50,8 @@ def _conjugate(key, state, data, model, tuning):
 
 
 def _hmc(key, state, data, model, tuning):
-    Phi = features(state.X, state.W)
-    prior = 1 / jnp.sqrt(model.prior.precision(Phi.shape[1], Phi.dtype))
+    Phi = features(state.X, state.W, data.covariates)
+    prior = 1 / jnp.sqrt(model.precision(Phi.shape[1], Phi.dtype))
     # beta = B0^{1/2} V diag(scale_j) v with Phi B0 Phi' = Q Q', Q = Phi B0^{1/2} V: given X and W, v
     # has prior plus mean information equal to the identity. The scale uses the column's mean
     # curvature, which is fixed after burn-in, so the coordinates do not depend on beta.
@@ -77,14 +77,14 @@ def step_polya_gamma(key: Array, state: State, data: Data, model: Model, tuning:
     """The paper's Eq. 14, for the logistic families."""
     likelihood = model.likelihood
     key_omega, key_beta = jax.random.split(key)
-    Phi = features(state.X, state.W)
+    Phi = features(state.X, state.W, data.covariates)
     psi = linear_predictor(Phi, state.beta, data.offset)
     a, b = likelihood.exponents(data.Y, state.theta, data.trials)
     omega = polyagamma.sample_one(key_omega, psi) if likelihood.unit_shape else polyagamma.sample(key_omega, b, psi)
     kappa = a - b / 2
     if data.mask is not None:
         omega, kappa = jnp.where(data.mask, omega, 0), jnp.where(data.mask, kappa, 0)
-    precision = linalg.weighted_grams(Phi, omega) + jnp.diag(model.prior.precision(Phi.shape[1], Phi.dtype))[None]
+    precision = linalg.weighted_grams(Phi, omega) + jnp.diag(model.precision(Phi.shape[1], Phi.dtype))[None]
     rhs = Phi.T @ (kappa - omega * data.offset[:, None])
     beta, jitter = linalg.normal_from_precision(key_beta, precision, rhs)
     return state._replace(beta=beta), Info(jnp.ones(beta.shape[1], beta.dtype), jitter)

@@ -52,7 +52,7 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
 def log_cells(state: State, data: Data, model: Model) -> Float[Array, ""]:
     """log p(Y | X, W) with beta as it is, or integrated out."""
     if is_marginal(model):
-        return log_evidence(features(state.X, state.W), data, model).sum()
+        return log_evidence(features(state.X, state.W, data.covariates), data, model).sum()
     return log_likelihood(state, data, model)
 
 

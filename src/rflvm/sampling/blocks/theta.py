@@ -21,5 +21,5 @@ def step(key: Array, state: State, data: Data, model: Model, tuning: Tuning) -> 
     """Draw theta from its conditional."""
     if not state.theta:
         return state, Info()
-    F = predictor(state, data.offset)
+    F = predictor(state, data)
     return state._replace(theta=model.likelihood.update_theta(key, state.theta, data.Y, F, data.mask)), Info()

@@ -39,7 +39,7 @@ def initial(state: State, data: Data, model: Model) -> Tuning:
         W_step=jnp.asarray(0.02, dtype),
         beta_step=jnp.full(J, 0.2, dtype),
         curvature=mean_curvature(state, data, model),
-        fitted=predictor(state, data.offset),
+        fitted=predictor(state, data),
         path=None if model.dynamics is None else _initial_path(state, data, model),
     )
 
@@ -55,7 +55,7 @@ def _initial_path(state: State, data: Data, model: Model) -> PathTuning:
 
 def track(tuning: Tuning, state: State, data: Data, model: Model, rate: Array) -> Tuning:
     """Move the running means of curvature and F towards the state."""
-    curvature, F = mean_curvature(state, data, model), predictor(state, data.offset)
+    curvature, F = mean_curvature(state, data, model), predictor(state, data)
     if tuning.path is not None:
         mean = tuning.path.information
         mean = mean + rate * (_information(state, data, model) - mean)
@@ -72,6 +72,6 @@ def _information(state: State, data: Data, model: Model) -> Float[Array, "N D D"
 
 def mean_curvature(state: State, data: Data, model: Model) -> Float[Array, " J"]:
     """-d^2 log p(y | f) / df^2 of each column at the state, summed over observed cells, per row."""
-    F = predictor(state, data.offset)
+    F = predictor(state, data)
     _, _, curvature = model.likelihood.slope_and_curvature(data.Y, F, state.theta, data.trials)
     return sum_observed(curvature, data.mask, axis=0) / F.shape[0]

@@ -102,6 +102,8 @@ benchmark: $(TEST_STAMP)
 	$(VENV)/bin/python benchmarks/sweep.py
 	$(VENV)/bin/python benchmarks/mixing.py
 	$(VENV)/bin/python benchmarks/map.py
+	$(VENV)/bin/python benchmarks/finishing.py
+	$(VENV)/bin/python benchmarks/competition.py
 	$(VENV)/bin/python benchmarks/compilation.py
 	$(VENV)/bin/python benchmarks/choices.py
 	$(VENV)/bin/python benchmarks/auto.py

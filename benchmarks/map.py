@@ -1,6 +1,6 @@
 """The MAP engine: R^2 of X on the S-curves, 1-NN accuracy on real tables, time in U and peak memory.
 
-    RFLVM_DATA=/path/to/data python benchmarks/map.py [curves | gaps | tables]
+    RFLVM_DATA=/path/to/data python benchmarks/map.py [curves | gaps | tables | speed]
 
 S-curves: N = 500, J = 100, D = 2, M = 100, five seeds per family, default settings; ``gaps`` hides a fifth of the
 cells of some of them. Real tables: default settings, accuracy of one nearest neighbour over five folds, shuffled, five
@@ -9,7 +9,9 @@ repeats; three seeds for the small ones.
 20,000 rows and 50 columns, a twentieth of the cells missing, its functions made of 1000 features. Every fit runs in a
 process of its own, so that its time is that of a cold start (import of the package and compilation included, making or
 reading the table not) and its memory is its own; ``warm`` is a second fit in the same process, for the first seed.
-Writes benchmarks/results/map_curves.json, map_gaps.json and map_tables.json.
+``speed`` has CPU seconds in place of seconds, of the fit and of U, so that other work on the machine counts little, and
+scikit-learn's t-SNE of the stabilised table in the same process; ``wide`` are 274 x 1000 overdispersed counts.
+Writes benchmarks/results/map_curves.json, map_gaps.json, map_tables.json and map_speed.json.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,7 @@ REAL = {
     ("newsgroups", "poisson"): range(1), ("newsgroups_by_length", "poisson"): range(3), ("mnist", "poisson"): range(1),
     ("many_rows", "poisson"): range(1),
 }  # fmt: skip
+SPEED = (("s_curve", "poisson"), ("wide", "negative_binomial"), ("congress", "negative_binomial"))
 
 
 def many_rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,13 +99,57 @@ def one_fit(case: str, emissions: str, seed: int) -> dict[str, Any]:
     return row
 
 
-def run(name: str, cases: list[tuple[str, str, int]]) -> list[dict[str, Any]]:
+def one_timing(case: str, emissions: str) -> dict[str, Any]:
+    """CPU seconds of a fit, of a second one where that is cheap, and of t-SNE, in this process."""
+    import common
+    from sklearn.manifold import TSNE
+
+    import rflvm
+    from rflvm.datasets import make_s_curve
+
+    if case == "congress":
+        found = common.congress()
+        if found is None:
+            return {}
+        Y = found[0]
+    else:
+        Y = make_s_curve(*((274, 1000) if case == "wide" else (500, 100)), emissions=emissions).data
+
+    def seconds(call: Callable[[], Any]) -> tuple[float, Any]:
+        start = time.process_time()
+        result = call()
+        return time.process_time() - start, result
+
+    cold, fit = seconds(lambda: rflvm.maximise(Y, emissions))
+    warm = seconds(lambda: rflvm.maximise(Y, emissions))[0] if case == "s_curve" else None
+    tsne, _ = seconds(lambda: TSNE().fit_transform(np.sqrt(Y)))
+    unit = common.unit_seconds(time.process_time)
+    row = {"case": case, "emissions": emissions, "N": Y.shape[0], "J": Y.shape[1], "convergence": fit.convergence}
+    row |= {"iterations": fit.n_iterations, "log_posterior": round(fit.log_posterior, 1), "U_seconds": round(unit, 3)}
+    row |= {"cold_U": round(cold / unit, 1), "tsne_U": round(tsne / unit, 1)}
+    return row | ({"warm_U": round(warm / unit, 1)} if warm is not None else {})
+
+
+def markdown(fits: list[dict[str, Any]]) -> str:
+    """The timings of ``speed`` in words."""
+    sentences = []
+    for fit in fits:
+        again = f", a second one {fit['warm_U']:.1f} U" if "warm_U" in fit else ""
+        sentences.append(
+            f"a first fit of {fit['N']} x {fit['J']} {fit['emissions'].replace('_', ' ')} counts takes "
+            f"{fit['cold_U']:.0f} U ({fit['convergence']}, {fit['iterations']} iterations){again}, t-SNE "
+            f"{fit['tsne_U']:.1f} U"
+        )
+    return "; ".join(sentences) + "."
+
+
+def run(name: str, cases: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     """Run every case in its own process; what there is so far is written after each."""
     import common
 
     rows = []
-    for case, emissions, seed in cases:
-        command = [sys.executable, __file__, case, emissions, str(seed)]
+    for case, *settings in cases:
+        command = [sys.executable, __file__, case, *map(str, settings)]
         row = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
         if not row:
             print(f"{case}: skipped, RFLVM_DATA does not name a folder that has it")
@@ -125,10 +173,14 @@ def main(what: list[str]) -> None:
                 print(f"{emissions}: R^2 at least {min(r2):.4f}, mean {np.mean(r2):.4f}")
     if "tables" in what:
         run("map_tables", [(*case, seed) for case, seeds in REAL.items() for seed in seeds])
+    if "speed" in what:
+        run("map_speed", list(SPEED))
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
+    if len(sys.argv) == 3:
+        print(json.dumps(one_timing(sys.argv[1], sys.argv[2])))
+    elif len(sys.argv) == 4:
         print(json.dumps(one_fit(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
     else:
-        main(sys.argv[1:] or ["curves", "gaps", "tables"])
+        main(sys.argv[1:] or ["curves", "gaps", "tables", "speed"])

@@ -174,6 +174,14 @@ def test_the_pages_have_the_table_that_was_found():
     assert table.comparison(cells) in (ROOT / "README.md").read_text()
 
 
+def test_the_page_on_the_map_engine_has_what_default_fits_need(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    text = " ".join((DOCS / "design" / "maximum.md").read_text().split())
+    for name, found in (("finishing", "fits"), ("competition", "runs"), ("map_speed", "fits")):
+        page = importlib.import_module(name.removesuffix("_speed")).markdown(measured(name)[found])
+        assert " ".join(page.split()) in text
+
+
 def test_the_page_has_the_alternatives_that_were_tried(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     alternatives = importlib.import_module("alternatives")

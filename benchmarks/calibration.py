@@ -16,7 +16,7 @@ from common import machine, write
 
 import rflvm
 from rflvm.datasets import make_s_curve
-from rflvm.fitted.alignment import mean_latents
+from rflvm.model.alignment import mean_latents
 from rflvm.model.features import features
 from rflvm.numerics.affine import r2_affine
 

@@ -21,7 +21,7 @@ from scipy.special import softmax
 
 import rflvm
 from rflvm.datasets import make_s_curve
-from rflvm.fitted.alignment import mean_latents
+from rflvm.model.alignment import mean_latents
 from rflvm.numerics.affine import r2_affine
 
 N, J, M = 500, 100, 100

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import functools
 import warnings
 from typing import Any
@@ -12,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rflvm import RFLVM, likelihoods
 from rflvm.datasets import make_s_curve
+from rflvm.fitted.diagnostics import Quantity
 
 N, J = 60, 20
 HOSTILE = "</script><script>document.title='broken'</script>"
@@ -42,6 +45,17 @@ def chains() -> RFLVM:
     Y = np.random.default_rng(0).poisson(3, (12, 5)).astype(float)
     settings = {"init": "pca", "n_features": 6, "n_samples": 6, "n_burnin": 4, "n_chains": 2, "random_state": 0}
     return _fit(Y, likelihood="poisson", **settings)
+
+
+@functools.cache
+def disagreeing(*rows: int) -> RFLVM:
+    """The two chains, as if they did not agree on the positions of these rows."""
+    model = copy.copy(chains())
+    fitted = model.fitted_
+    rhat = np.where(np.isin(np.arange(len(fitted.embedding)), rows), 1.5, 1.0)
+    positions = Quantity("positions", 1.0, 100.0, rhat, np.full(len(rhat), 100.0))
+    model._adopt(dataclasses.replace(fitted, diagnostics=(positions,)))
+    return model
 
 
 @functools.cache

@@ -89,7 +89,8 @@ def _few_sweeps(monkeypatch):
     sample = estimator.sample
 
     def short(*arguments, n_samples, n_burnin, **settings):
-        return sample(*arguments, n_samples=n_samples // 10, n_burnin=n_burnin // 10, **settings)
+        tenth = lambda n: 20 if n == "auto" else n // 10  # noqa: E731
+        return sample(*arguments, n_samples=tenth(n_samples), n_burnin=tenth(n_burnin), **settings)
 
     monkeypatch.setattr(estimator, "sample", short)
 

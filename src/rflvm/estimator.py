@@ -22,13 +22,15 @@ from .data import checks, footprint, memory, tables
 from .data.blocks.sources import open_table
 from .data.covariates import learn
 from .files.npz import FileError
-from .fitted import datatree, diagnosis, modes, rows, saved
+from .fitted import arrangements, datatree, diagnosis, modes, rows, saved
 from .fitted.effects import Effects, of_covariates
 from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
 from .maximum.maximise import maximise
 from .maximum.starts import STARTS
 from .model.draws import Draws
 from .model.joint import Prior
+from .numerics.errors import Sentence
+from .sampling import rounds
 from .sampling.run import continue_sampling, sample
 from .streaming.landmarks import Sample, take_sample
 from .streaming.shards import present
@@ -71,12 +73,20 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned. With
         "map", "learned" fills gaps better in wide tables and worse in narrow ones, and the pictures are alike
         (docs/design/maximum.md).
-    n_samples, n_burnin : int
-        Sweeps of each chain after and during burn-in ("gibbs"). Raise both when the ``ConvergenceWarning`` says so.
+    n_samples, n_burnin : int or "auto"
+        Sweeps of each chain after and during burn-in ("gibbs"). "auto": 200 of burn-in, then until positions and
+        predictions have settled, 2000 at most (see ``rflvm.sample``).
     n_chains : int
-        Independent chains ("gibbs"). Two or more let R-hat see what one cannot.
-    thin : int
-        Keep every ``thin``-th sweep ("gibbs").
+        Independent chains ("gibbs"). Two or more let R-hat see what one cannot. They start from different ones of the
+        starts that compete.
+    thin : int or "auto"
+        Keep every ``thin``-th sweep ("gibbs"). "auto" leaves out what would add little (see ``rflvm.sample``); 1 keeps
+        all.
+    max_time : float, optional
+        Seconds after which sampling ends with the draws that there are ("gibbs"); burn-in is made in any case.
+    n_jobs : int, optional
+        Processes in which the chains run side by side ("gibbs"), -1 for as many as there are cores; by joblib, whose
+        ``parallel_config`` chooses another backend, such as a cluster. The draws are the same.
     max_iter : int
         The largest number of iterations of the fit ("map"; "stream": to 2000 rows, which come first): from the start
         that wins to the end.
@@ -109,7 +119,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     posterior_ : xarray.DataTree
         The same, aligned and in the units of the table, for ArviZ; made when asked for.
     diagnostics_ : list of Quantity
-        R-hat and effective draws ("gibbs"); ``diagnose`` prints them.
+        R-hat and effective draws ("gibbs") of positions, predictions and the kernel, also of each row (``row_rhat``,
+        ``row_ess``), and the rows on which chains do not agree (``disagreeing``); ``diagnose`` sums them up.
+    arrangements_ : list of dict
+        The pictures that the chains show ("gibbs"): chains, weight in the stacked predictive density, mean log density
+        of a left-out cell, and the share of cells for which that is unreliable (Pareto k above 0.7). Positions and
+        predictions are of the first.
     log_posterior_ : float
         The height of the maximum ("map"; NaN for "gibbs"): log p(X, W, theta | Y) with the functions integrated out, up
         to a constant, and a correction for volume. Higher is better, among fits of one table with one family.
@@ -145,10 +160,12 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_features: int = 100,
         inference: Literal["gibbs", "map", "stream"] = "gibbs",
         kernel: Literal["learned", "rbf"] = "learned",
-        n_samples: int = 200,
-        n_burnin: int = 200,
+        n_samples: int | Literal["auto"] = rounds.AUTO,
+        n_burnin: int | Literal["auto"] = rounds.AUTO,
         n_chains: int = 2,
-        thin: int = 1,
+        thin: int | Literal["auto"] = rounds.AUTO,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         max_iter: int = 500,
         init: str | np.ndarray = "auto",
         prior: Prior | None = None,
@@ -165,6 +182,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_burnin = n_burnin
         self.n_chains = n_chains
         self.thin = thin
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.max_iter = max_iter
         self.init = init
         self.prior = prior
@@ -283,8 +302,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.fit(Y, **fit_params)
         return tables.place(Y, self.embedding_, list(self.get_feature_names_out()), fit_params.get("key_added", KEY))
 
-    def more_samples(self, n_samples: int) -> RFLVM:
+    def more_samples(self, n_samples: int | Literal["auto"] = rounds.AUTO) -> RFLVM:
         """Go on for so many sweeps of each chain, as if the run had been longer from the start ("gibbs").
+
+        Without a number it goes on until positions and predictions have settled, for 2000 sweeps at most.
 
         Returns
         -------
@@ -297,7 +318,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f'more_samples needs inference="gibbs": this model was fitted with "{fitted.about.inference}"'
             )
         about = fitted.about
-        draws = continue_sampling(fitted.table(), fitted.draws, n_samples, progress=self.progress)
+        draws = continue_sampling(
+            fitted.table(), fitted.draws, n_samples, max_time=self.max_time, n_jobs=self.n_jobs, progress=self.progress
+        )
         self._adopt(from_chains(draws, about))
         self._warn()
         return self
@@ -592,17 +615,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         start: Any = "map" if automatic else init
         if self.kernel == "rbf" and not automatic:
             raise ValueError('kernel="rbf" with inference="gibbs" takes its lengthscale from init="auto"')
-        return sample(
-            table,
-            family,
-            init=start,
-            frequencies="hmc" if self.kernel == "learned" else "fixed",
-            n_samples=self.n_samples,
-            n_burnin=self.n_burnin,
-            n_chains=self.n_chains,
-            thin=self.thin,
-            **settings,
-        )
+        run: dict[str, Any] = {
+            name: getattr(self, name) for name in ("n_samples", "n_burnin", "n_chains", "thin", "max_time", "n_jobs")
+        }
+        frequencies = "hmc" if self.kernel == "learned" else "fixed"
+        return sample(table, family, init=start, frequencies=frequencies, **run, **settings)
 
     def _stream(self, Y: Any, offset: Any, init: Any, layer: str | None, checkpoint: Any, out: Any) -> None:
         """Fit by the streaming engine; what the fit remembers of the table are its landmarks."""
@@ -647,10 +664,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if self.inference == "map":
             needed = footprint.of_maximum(size, memory.BUDGET, N_LAPLACE_DRAWS)
         else:
-            run = checks.check_run(self.n_samples, self.n_burnin, self.thin)
             n_chains = checks.check_integer("n_chains", self.n_chains, 1)
+            lengths = rounds.lengths(self.n_samples, self.n_burnin, self.thin)
+            lengths = rounds.within(lengths, size, n_chains, memory.BUDGET)
             at_maximum = isinstance(init, str) and init == "auto"
-            needed = footprint.of_chains(size, n_chains, run["n_samples"] // run["thin"], memory.BUDGET, at_maximum)
+            needed = footprint.of_chains(size, n_chains, lengths.n_samples // lengths.thin, memory.BUDGET, at_maximum)
         footprint.check(size, needed)
 
     def _adopt(self, fitted: Fitted) -> None:
@@ -663,6 +681,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.diagnostics_ = list(fitted.diagnostics)
         self.log_posterior_ = fitted.log_posterior
         self.starts_ = [dataclasses.asdict(start) for start in fitted.starts]
+        self.arrangements_ = [dataclasses.asdict(arrangement) for arrangement in fitted.arrangements]
         self.n_features_in_ = fitted.about.values.shape[1]
         if fitted.about.columns is not None:
             self.feature_names_in_ = np.asarray(fitted.about.columns, dtype=object)
@@ -670,9 +689,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             del self.feature_names_in_
 
     def _warn(self) -> None:
-        """Say so when the fit should not be relied on."""
+        """Say so when the fit should not be relied on, or when its chains show more than one picture."""
+        told = arrangements.told(self.fitted_.arrangements)
         if self.fitted_.advice:
-            warnings.warn(self.fitted_.advice, ConvergenceWarning, stacklevel=3)
+            both = Sentence("{advice}. {told}", advice=self.fitted_.advice, told=told) if told else self.fitted_.advice
+            warnings.warn(both, ConvergenceWarning, stacklevel=3)
+        elif told:
+            warnings.warn(told, UserWarning, stacklevel=3)
 
     @staticmethod
     def _refuse_covariates(covariates: Any) -> None:

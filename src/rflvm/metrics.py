@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from .data import checks, tables
 from .data.covariates import learn
-from .fitted.datatree import cell_densities
+from .fitted.densities import cell_densities
 from .model.draws import Draws
 from .numerics.affine import r2_affine
 from .numerics.precision import precision

@@ -109,7 +109,7 @@ def test_a_fit_says_what_it_did(here):
     assert estimate.startswith("rflvm: a fit of 30 x 6 cells with --features = 6 needs about 0.7")
     assert note == "rflvm: counts.csv: the first column is taken as row labels ('r0' is not a number)"
     assert warning.startswith("rflvm: warning: the draws have not settled")
-    assert "Raise --burnin and --samples" in warning
+    assert "Give --resume and a larger --samples" in warning
 
 
 def test_the_log_has_what_it_takes_to_do_it_again(here):
@@ -123,8 +123,10 @@ def test_the_log_has_what_it_takes_to_do_it_again(here):
     assert log["likelihood"]["family"] == "poisson"
     assert "times the mean" in log["likelihood"]["reason"]
     assert {"rflvm", "jax", "numpy"} <= set(log["versions"])
-    assert {q["quantity"] for q in log["diagnostics"]} >= {"log joint density", "X, aligned"}
+    assert {q["quantity"] for q in log["diagnostics"]} >= {"log joint density", "positions", "predictions"}
     assert set(log["acceptance"]) == {"W", "scale", "X", "beta"}
+    assert log["ended"] == "length"
+    assert sum(one["weight"] for one in log["arrangements"]) == pytest.approx(1)
     assert any("chose poisson" in note for note in log["notes"])
     assert len(log["warnings"]) == 1
     assert log["seconds"] > 0
@@ -135,6 +137,24 @@ def test_the_posterior_can_be_opened(here):
     with xarray.open_datatree("run/posterior.nc", engine="h5netcdf") as tree:
         assert tree["posterior"]["X"].shape == (2, 40, 30, 2)
         assert list(tree["posterior/row"].to_numpy()[:2]) == ["r0", "r1"]
+        assert set(tree.children) == {"posterior", "sample_stats"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_time_ends_a_run_that_goes_on_and_full_draws_are_written_on_request(here):
+    fit = ["fit", "counts.csv", "--classes", "party", "--out", "timed", "--full-draws", "--samples", "auto"]
+    invoke(*fit, "--max-time", "0.001", "--jobs", "1")
+    log = json.loads(Path("timed/log.json").read_text())
+    assert log["ended"] == "time"
+    assert (log["settings"]["n_samples"], log["settings"]["thin"], log["settings"]["max_time"]) == ("auto", 1, 0.001)
+    n_draws = rflvm.load("timed/model.npz").draws_.n_draws
+    invoke(*fit[:-1], "20", "--resume")
+    assert n_draws < rflvm.load("timed/model.npz").draws_.n_draws == 20
+    with xarray.open_datatree("timed/posterior.nc", engine="h5netcdf") as tree:
+        assert tree["log_likelihood"]["Y"].shape == (2, 20, 178)
+        assert tree["coefficients"]["beta"].shape == (2, 20, 7, 6)
+    refused = invoke("fit", "counts.csv", "--out", "other", "--samples", "long", code=2)
+    assert "'long' is not a valid" in refused.stderr
 
 
 def test_an_existing_run_is_not_overwritten(here):
@@ -203,7 +223,7 @@ def test_the_report_itself(here, monkeypatch):
     page = Path("run/report.html").read_text()
     assert "counts.csv" in page
     assert "party" in page
-    assert "Raise --burnin and --samples" in page
+    assert "Give --resume and a larger --samples" in page
     assert json.loads(Path("run/log.json").read_text())["warnings"][0].startswith("the draws have not settled")
 
 
@@ -256,7 +276,7 @@ def test_a_column_of_numbers_is_a_continuous_colour(here):
 def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
     asked = []
 
-    def fit(self, Y, *, offset, checkpoint):
+    def fit(self, Y, *, offset, checkpoint, layer):
         asked.append((self.inference, self.kernel, checkpoint))
         raise KeyboardInterrupt
 
@@ -331,7 +351,7 @@ def test_the_readme(here, monkeypatch):
     assert len(simulated) == 100
     assert all(cell.isdecimal() for row in simulated for cell in row)
     assert "What to do: the draws have not settled" in results["diagnose"].stdout
-    assert "Raise --burnin and --samples" in results["diagnose"].stdout
+    assert "Give --resume and a larger --samples" in results["diagnose"].stdout
     assert results["compare"].stderr.count("is taken as row labels") == 1
     assert results["compare"].stdout.splitlines()[0] == "log predictive density of 4 held-out rows of held-out.csv"
     assert "within the noise" in results["compare"].stdout
@@ -478,20 +498,20 @@ def test_a_full_disk_leaves_the_old_files_and_no_new_ones(here, monkeypatch):
 CHILD = """
 import fcntl, sys, termios, time, types
 from pathlib import Path
-from rflvm.sampling import run
+from rflvm.sampling import chain, run
 from rflvm.cli import fit, main
 
 if sys.stdin.isatty():
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that Ctrl-C on the terminal is for this process
 
-starter, advance = run._starter, run.advance
+starter, advance = run._starter, chain.advance
 run._starter = lambda init, *others: starter("pca", *others)
 
 def slow(*arguments):
     time.sleep(0.03)
     return advance(*arguments)
 
-run.advance = slow
+chain.advance = slow
 stub = types.ModuleType("rflvm.report")
 stub.write_report = lambda model, path, **options: Path(path).write_text("<html>")
 sys.modules["rflvm.report"] = stub

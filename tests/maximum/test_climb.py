@@ -106,4 +106,4 @@ def test_gradient_of_the_preconditioned_coordinates_is_that_of_the_chain_rule(x6
     moved = preconditioner.parameters(start + step) - preconditioner.parameters(start)
     assert slope @ moved == pytest.approx(preconditioner.gradient(slope) @ step)
     np.testing.assert_array_equal(preconditioner.parameters(start), flat)
-    assert np.ptp(preconditioner.factors[:, 0, 0]) > 0.1
+    assert np.ptp(np.asarray(preconditioner.factors)[:, 0, 0]) > 0.1

@@ -85,6 +85,25 @@ def test_finalists_are_high_and_have_different_pictures(x64):
     assert competition.finalists(entrants) == ["best", "almost as high", "lower", "low"]
 
 
+def test_chains_can_start_from_other_pictures_that_come_close_and_from_other_ways_to_the_same_one(x64):
+    _, _, search = search_on("gaussian", "rbf", table("gaussian"))
+    rng = np.random.default_rng(0)
+    other = lambda: search.with_parameters(X=rng.normal(size=search.parameters.X.shape))  # noqa: E731
+    N = len(search.parameters.X)
+    limit = competition.CLOSE * N
+    at = {
+        "the same, dropped": (search, [-9.0]),  # less than the winner after its first round
+        "far below": (other(), [-10.0, -1.1 * limit]),
+        "the same": (search, [-10.0, -0.5 * limit]),
+        "winner": (search, [-8.0, 0.0]),
+        "close": (other(), [-10.0, -0.9 * limit]),
+        "closer": (other(), [-10.0, -0.1 * limit]),
+    }
+    entrants = {name: competition.Entrant(search, heights) for name, (search, heights) in at.items()}
+    expected = ["closer", "close", "the same, dropped", "the same"]
+    assert competition.others(entrants, "winner", N) == expected
+
+
 def test_a_start_that_cannot_catch_up_is_dropped(x64, monkeypatch):
     """By the rise of its last round; before the second round on one table nobody is."""
     _, _, search = search_on("gaussian", "rbf", table("gaussian"))

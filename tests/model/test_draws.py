@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from rflvm.fitted.alignment import align, mean_latents, rotations
 from rflvm.likelihoods import Poisson
-from rflvm.model.draws import Draws, Recorder, plan_beta_thinning
+from rflvm.model.alignment import align, mean_latents, rotations
+from rflvm.model.draws import Draws, Kept, Recorder, kept_cells, linear_predictors, plan_beta_thinning
+from rflvm.model.features import features, linear_predictor
 from rflvm.model.joint import Model, State
 
 
@@ -28,8 +30,9 @@ def state(N=3, D=2, H=2, J=4):
 def size(n_chains, n_draws, thin):
     """Bytes of all kept draws."""
     example = state()
-    small = sum(np.asarray(part).nbytes for part in (*example[:6], example.theta["r"])) + 8
-    return n_chains * (n_draws * small + -(-n_draws // thin) * np.asarray(example.beta).nbytes)
+    kept = (*example[:6], example.theta["r"], np.zeros((3, 2)))  # and two linear predictors of each row
+    small = sum((4 if part.dtype == float else 8) * part.size for part in map(np.asarray, kept)) + 8
+    return n_chains * (n_draws * small + -(-n_draws // thin) * 4 * np.asarray(example.beta).size)
 
 
 def some_draws(rng, n_chains=1, n_draws=5, N=8, D=2, H=3):
@@ -125,10 +128,26 @@ def test_recorder_keeps_every_draw_and_every_thinned_beta():
             new = example._replace(
                 X=np.full((3, 2), value), beta=np.full((5, 4), value), theta={"r": np.full(4, value)}
             )  # type: ignore[arg-type]
-            recorder.record(chain, draw, new, value)
+            recorder.record(chain, draw, Kept(new, value, np.full((3, 2), value)))
     arrays = recorder.arrays(5)  # as after an interruption
     np.testing.assert_array_equal(arrays["X"][:, :, 0, 0], [[0, 1, 2, 3, 4], [10, 11, 12, 13, 14]])
     np.testing.assert_array_equal(arrays["r"][:, :, 0], arrays["X"][:, :, 0, 0])
     np.testing.assert_array_equal(arrays["log_joint"], arrays["X"][:, :, 0, 0])
     np.testing.assert_array_equal(arrays["beta"][:, :, 0, 0], [[0, 3], [10, 13]])
+    np.testing.assert_array_equal(arrays["F"][:, :, 2, 1], arrays["log_joint"])
     assert "theta" not in arrays
+
+
+def test_kept_cells_are_observed_where_there_are_any_and_their_predictors_are_those_of_the_table(x64):
+    rng = np.random.default_rng(0)
+    observed = rng.random((3, 4)) < 0.6
+    observed[0], observed[1] = False, [True, False, True, False]
+    cells = kept_cells(observed, 4)
+    assert cells.shape == (3, 2)
+    assert all(len(set(row)) == 2 for row in cells)
+    assert set(cells[1]) == {0, 2}
+    draw = lambda *shape: jnp.asarray(rng.normal(size=shape))  # noqa: E731
+    one = state()._replace(X=draw(3, 2), W=draw(2, 2), beta=draw(5, 4))
+    F = np.asarray(linear_predictor(features(one.X, one.W), one.beta, jnp.zeros(3)))
+    found = linear_predictors(one, jnp.asarray(cells))
+    np.testing.assert_allclose(found, np.take_along_axis(F, cells, axis=1))

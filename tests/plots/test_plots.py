@@ -66,6 +66,15 @@ def test_a_figure_has_labels_and_leaves_no_trace(name):
     figure.canvas.draw()
 
 
+def test_rows_on_which_chains_do_not_agree_have_a_diamond_unless_they_are_most():
+    model = small_models.disagreeing(3, 5)
+    diamonds = plots.latent(model).collections[-1]
+    np.testing.assert_allclose(diamonds.get_offsets(), model.embedding_[[3, 5]])
+    assert len(diamonds.get_facecolor()) == 0
+    everywhere = small_models.disagreeing(*range(12))
+    assert len(plots.latent(everywhere).collections) == len(plots.latent(model).collections) - 1
+
+
 def test_a_figure_makes_its_own_axes_and_shows_nothing(monkeypatch):
     monkeypatch.setattr(plt, "show", lambda *args, **kwargs: pytest.fail("a figure was shown"))
     assert FIGURES["kernel"]() is not FIGURES["kernel"]()

@@ -90,6 +90,12 @@ def test_labels_are_text_wherever_they_stand(tmp_path):
     assert small_models.HOSTILE in reader.text
 
 
+def test_rows_on_which_chains_do_not_agree_are_in_the_payload():
+    model = small_models.disagreeing(3, 5)
+    built = payload.build(model.fitted_, [str(n) for n in range(12)], {}, None, False, np.zeros(12, bool))
+    assert json.loads(built.header)["unsettled"] == [3, 5]
+
+
 @bare
 def test_nothing_comes_from_elsewhere(tmp_path):
     reader = read(write_report(small_models.poisson(), tmp_path / "report.html"))

@@ -24,7 +24,24 @@ if TYPE_CHECKING:
 
 FILES = ("model.npz", "latent.csv", "latent.parquet", "posterior.nc", "report.html", "log.json")
 UNEQUAL = 10  # ratio of the 95th to the 5th percentile of the rows' mean counts, from which on a note is given
-SAMPLING = {"samples": "--samples", "burnin": "--burnin", "chains": "--chains"}
+SAMPLING = {
+    "samples": "--samples",
+    "burnin": "--burnin",
+    "chains": "--chains",
+    "full_draws": "--full-draws",
+    "max_time": "--max-time",
+    "jobs": "--jobs",
+}
+
+
+class Sweeps(click.IntRange):
+    """A number of sweeps, or auto."""
+
+    name = "integer or auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Auto as it is."""
+        return value if value == "auto" else super().convert(value, param, ctx)
 
 
 def _even(context: click.Context, parameter: click.Parameter, value: int) -> int:
@@ -73,9 +90,33 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     type=click.Choice(["learned", "rbf"]),
     help="Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned.",
 )
-@click.option("--samples", metavar="N", default=200, type=click.IntRange(1), help="Sweeps after burn-in.")
-@click.option("--burnin", metavar="N", default=200, type=click.IntRange(0), help="Sweeps of burn-in.")
+@click.option(
+    "--samples",
+    metavar="N",
+    default="auto",
+    type=Sweeps(1),
+    help="Sweeps after burn-in; auto, until positions and predictions have settled, 2000 at most.",
+)
+@click.option("--burnin", metavar="N", default="auto", type=Sweeps(0), help="Sweeps of burn-in; auto, 200.")
 @click.option("--chains", metavar="N", default=2, type=click.IntRange(1), help="Independent chains.")
+@click.option(
+    "--full-draws",
+    is_flag=True,
+    help="Keep the draws of all sweeps, with all coefficients and the log density of every cell: large files.",
+)
+@click.option(
+    "--max-time",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    help="End sampling after this time, with the draws that there are after burn-in; --resume goes on.",
+)
+@click.option(
+    "--jobs",
+    metavar="N",
+    default=1,
+    type=int,
+    help="Processes in which the chains run side by side, -1 for one per core; the draws are the same.",
+)
 @click.option(
     "--seed", metavar="N", default=0, type=click.IntRange(0, 2**31 - 1), help="The same seed gives the same draws."
 )
@@ -85,7 +126,7 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--resume",
     is_flag=True,
     help="Go on with the run in --out, to the same draws as without the interruption; --samples may be larger than it "
-    "was.",
+    "was, and --max-time another.",
 )
 @click.option("--force", is_flag=True, help="Delete the run in --out first.")
 @click.option(
@@ -108,7 +149,7 @@ def command(
       latent.csv    position and standard deviation of every row (streamed:
                     latent.parquet)
       model.npz     the model, for rflvm transform, impute, sample and Python
-      posterior.nc  all draws, for ArviZ
+      posterior.nc  draws of positions and kernel, for ArviZ; with --full-draws of everything
       log.json      settings, versions, what auto chose and why, convergence
       checkpoint/   the draws so far, for --resume; may be deleted when all is done
 
@@ -116,7 +157,7 @@ def command(
     Examples:
       rflvm fit counts.csv
       rflvm fit counts.csv --out run/ --quick --colour party
-      rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4
+      rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4 --jobs 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
       rflvm fit spectra.csv --out spectra/ --ordered
       rflvm fit words.csv --out words/ --exposure total
@@ -174,7 +215,7 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
             )
             seconds = time.time() - started
             form = {name: options[name] for name in ("image_shape", "ordered")}
-            left_out = _write(model, table, folder.new, form)
+            left_out = _write(model, table, folder.new, form, options["full_draws"])
             captured.warnings.extend(left_out)
             log = _log(model, table, form, started, seconds, resume, captured)
             (folder.new / "log.json").write_text(log, encoding="utf-8")
@@ -206,6 +247,9 @@ def _model(inference: Any, options: dict[str, Any]) -> RFLVM:
         n_samples=options["samples"],
         n_burnin=options["burnin"],
         n_chains=options["chains"],
+        thin=1 if options["full_draws"] else "auto",
+        max_time=options["max_time"],
+        n_jobs=options["jobs"],
         random_state=options["seed"],
         progress=sys.stderr.isatty() if options["progress"] is None else options["progress"],
     )
@@ -253,22 +297,25 @@ def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
     ]
 
 
-def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -> list[str]:
+def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any], full: bool) -> list[str]:
     """Write all files but the log, the report in the given form; return which were left out, and why."""
     from . import output
 
     model.set_params(progress=False)
     model.save(folder / "model.npz")
     left_out = []
-    writers = [("posterior.nc", _write_posterior), ("report.html", _write_report)]
+    writers = {
+        "posterior.nc": lambda path: _write_posterior(model, path, full),
+        "report.html": lambda path: _write_report(model, table, path, form),
+    }
     if isinstance(table, streamed.StreamedFile):
-        writers.append((streamed.POSITIONS, _write_positions))
+        writers[streamed.POSITIONS] = lambda path: streamed.write_positions(model, path)
     else:
         rows = output.latent_columns(table, model.embedding_, model.embedding_std_)
         (folder / "latent.csv").write_text(output.delimited(*rows), encoding="utf-8")
-    for name, write in writers:
+    for name, write in writers.items():
         try:
-            write(model, table, folder / name, form)
+            write(folder / name)
         except OSError:
             raise
         except Exception as error:  # the fit, which may have taken hours, is not lost for a picture of it
@@ -278,17 +325,15 @@ def _write(model: RFLVM, table: FileTable, folder: Path, form: dict[str, Any]) -
     return left_out
 
 
-def _write_posterior(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
+def _write_posterior(model: RFLVM, path: Path, full: bool) -> None:
+    from ..fitted import datatree
+
     try:
         import h5netcdf  # noqa: F401
         import xarray  # noqa: F401
     except ImportError as error:
         raise ImportError("it needs xarray and h5netcdf: pip install 'rflvm[diagnostics]'") from error
-    model.posterior_.to_netcdf(path, engine="h5netcdf")
-
-
-def _write_positions(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
-    streamed.write_positions(model, path)
+    datatree.convert(model.fitted_, cells=full).to_netcdf(path, engine="h5netcdf")
 
 
 def _write_report(model: RFLVM, table: FileTable, path: Path, form: dict[str, Any]) -> None:
@@ -344,6 +389,8 @@ def _log(
         "report": form,
         "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
         "convergence": model.convergence_,
+        "ended": model.draws_.ended,
+        "arrangements": [one | {"elpd": finite(one["elpd"])} for one in model.arrangements_],
         "iterations": model.n_iter_,
         "log_posterior": finite(model.log_posterior_),
         "starts": model.starts_,

@@ -19,6 +19,8 @@ OPTIONS = {
     "Y": "the table",
     "exposure_total": "--exposure total",
     "inference_gibbs": "--inference gibbs",
+    "max_time": "--max-time",
+    "n_jobs": "--jobs",
     "n_burnin": "--burnin",
     "n_chains": "--chains",
     "n_components": "--components",

@@ -10,6 +10,7 @@ import logging
 from typing import NamedTuple
 
 from ..likelihoods import Likelihood
+from ..model.draws import N_CELLS
 from ..model.laplace import COLUMN_BLOCK
 from ..numerics.errors import InputError, Sentence
 from . import memory
@@ -151,8 +152,8 @@ def of_chains(size: Size, n_chains: int, n_kept: int, memory_budget: float, at_m
     mode = 0 if conjugate else DOUBLE * n_matrices * M**2
     start = of_maximum(size, memory_budget=0, n_draws=0).matrices if at_maximum else mode
     sweep = DOUBLE * PER_MODE * (n_matrices if conjugate else 1) * M**2
-    kept = DOUBLE * n_chains * n_kept
-    small = N * D + 2 * H * D + H * D * D + 2 * J
+    kept = SINGLE * n_chains * n_kept
+    small = N * (D + N_CELLS) + 2 * H * D + H * D * D + 2 * J
     return Footprint(
         table=DOUBLE * (PER_CELL + n_chains) * N * J,
         matrices=max(start, sweep),

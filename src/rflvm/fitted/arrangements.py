@@ -1,12 +1,18 @@
-"""How the starts of a maximum fared, and whether another arrangement of the rows explains the table as well.
+"""Whether another arrangement of the rows explains the table as well: how the starts of a maximum fared, and what the
+pictures of chains weigh.
 
 A converged maximum is the best of those that were found from several starts, and no proof that there is no better one.
+Chains, too, only show the arrangements that they were started in or came to.
 """
 
 from __future__ import annotations
 
 from ..maximum.competition import CLOSE, Start
 from ..numerics.errors import Sentence
+from .stacking import Arrangement
+
+NUMBERS = {2: "two", 3: "three", 4: "four"}
+DOUBTFUL = 0.1  # share of cells without a reliable density, from which on it is said
 
 
 def behind(start: Start, starts: tuple[Start, ...]) -> float:
@@ -83,6 +89,42 @@ def compared(starts: tuple[Start, ...]) -> Sentence:
         sampled=" on a sample of the table" if starts[0].sampled else "",
         them="it" if dropped == 1 else "them",
     )
+
+
+def told(arrangements: tuple[Arrangement, ...]) -> Sentence:
+    """That chains show different pictures, and which of them is used; empty where they show one."""
+    if len(arrangements) < 2:
+        return Sentence("")
+    first, *rest = arrangements
+    weights = [f"{one.weight:.2f}" for one in arrangements]
+    unreliable = max(one.unreliable for one in arrangements)
+    return Sentence(
+        "the chains show {number} arrangements of the rows, with weights {weights} in predicting cells that are left "
+        "out{doubt}: positions, their standard deviations and predictions are those of {chains}, {others} elsewhere. "
+        "More chains show how often each is found",
+        number=NUMBERS.get(len(arrangements), str(len(arrangements))),
+        weights=", ".join(weights[:-1]) + " and " + weights[-1],
+        doubt=f" (a rough guide: Pareto k is above 0.7 for {unreliable:.0%} of them)" if unreliable > DOUBTFUL else "",
+        chains=_named(first.chains),
+        others=_named(tuple(sorted(chain for one in rest for chain in one.chains)), "is", "are"),
+    )
+
+
+def weighed(arrangements: tuple[Arrangement, ...]) -> list[str]:
+    """Lines for a person to read: what each picture of the chains weighs."""
+    lines = [f"{'arrangement':24}{'weight':>8}{'log density of a cell':>26}{'Pareto k > 0.7':>18}"]
+    for one in arrangements:
+        lines.append(f"{_named(one.chains):24}{one.weight:8.2f}{one.elpd:26.4f}{one.unreliable:18.0%}")
+    return [*lines, "Positions and what follows are of the first."]
+
+
+def _named(chains: tuple[int, ...], *verbs: str) -> str:
+    """Chains by number, from 1, as everywhere that a person reads."""
+    numbers = [str(chain + 1) for chain in chains]
+    verb = f" {verbs[len(chains) > 1]}" if verbs else ""
+    if len(chains) == 1:
+        return f"chain {numbers[0]}{verb}"
+    return f"chains {', '.join(numbers[:-1])} and {numbers[-1]}{verb}"
 
 
 def table(starts: tuple[Start, ...]) -> list[str]:

@@ -7,7 +7,6 @@ leave-one-out leaves out one cell. (Without a whole row nothing would be known o
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -15,13 +14,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..data import covariates
-from ..model.draws import Draws
+from ..model.draws import NOT_UNKNOWN, Draws
 from ..model.features import effects, features, linear_predictor, without_effects
 from ..model.joint import Data, Model
 from ..numerics.compilation import compiled
 from ..numerics.convergence import ess
 from ..numerics.precision import precision
 from ..numerics.units import log_scales, restored
+from .densities import log_density, unknowns
 from .fit import Fitted
 
 DIMENSIONS = {
@@ -35,12 +35,13 @@ DIMENSIONS = {
 CELL_BUDGET = 2e8  # bytes that each group of cells may take; draws are thinned to fit
 
 
-def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
+def convert(fitted: Fitted, *, replicated: bool = False, cells: bool = True) -> Any:
     """The groups posterior, sample_stats, log_likelihood and observed_data; posterior_predictive if it is asked for.
 
     beta, of which not every draw is kept, has a group of its own, ``coefficients``, with ``effect``, the effects of
     covariates; groups of cells have its draws, or
     fewer. All of it is in the units of the table, but ``lp``, which is the log joint density on the standard scale.
+    Without ``cells`` there are only ``posterior`` and ``sample_stats``, which are small.
     """
     try:
         import xarray as xr
@@ -63,10 +64,17 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     kept = {"draw": thinned * draws.beta_thin}
 
     shown = draws.in_units()
-    others = {name: part for name, part in shown.arrays.items() if name not in ("beta", "log_joint")}
+    others = {name: part for name, part in shown.arrays.items() if name not in ("beta", *NOT_UNKNOWN)}
     if "lengthscale" in others:  # one may serve all dimensions
         others["lengthscale"] = np.broadcast_to(others["lengthscale"], others["X"].shape[:2] + others["X"].shape[3:])
     posterior = {name: (("chain", "draw", *dimensions.get(name, ())), part) for name, part in others.items()}
+    every_draw = {"draw": np.arange(n_draws)}
+    groups = {
+        "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
+        "sample_stats": xr.Dataset({"lp": (("chain", "draw"), draws["log_joint"])}, chains | every_draw),
+    }
+    if not (cells or replicated):
+        return xr.DataTree.from_dict(groups)
     H, coding = fitted.model.H, fitted.about.coding
     by_draw = ("chain", "draw")
     beta = {"beta": ((*by_draw, "feature", "predictor"), without_effects(shown["beta"], H))}
@@ -74,14 +82,11 @@ def convert(fitted: Fitted, *, replicated: bool = False) -> Any:
     if coding:
         gamma = covariates.in_units(coding, effects(shown["beta"], H))
         beta["effect"] = ((*by_draw, "covariate", "predictor"), gamma)
-    every_draw = {"draw": np.arange(n_draws)}
     by_cell = ("chain", "draw", "cell")
     with precision("float64"):
         densities = (_cells(None, draws, data, thinned) - log_scales(mask, fitted.units))[..., n, j]
-    groups = {
-        "posterior": xr.Dataset(posterior, chains | every_draw | {"row": rows}),
+    groups |= {
         "coefficients": xr.Dataset(beta, chains | {"draw": np.arange(n_beta) * draws.beta_thin} | given),
-        "sample_stats": xr.Dataset({"lp": (("chain", "draw"), draws["log_joint"])}, chains | every_draw),
         "log_likelihood": xr.Dataset({"Y": (by_cell, densities)}, chains | kept | cell),
         "observed_data": xr.Dataset({"Y": ("cell", fitted.table().Y[n, j])}, cell),
     }
@@ -108,34 +113,11 @@ def _cells(key: Array | None, draws: Draws, data: Data, chosen: np.ndarray) -> n
 
     def table(chain, i):
         if key is None:
-            return _log_density(*_unknowns(draws, chain, i), data, draws.model)
+            return log_density(*unknowns(draws, chain, i), data, draws.model)
         key_i = jax.random.fold_in(jax.random.fold_in(key, chain), i)
-        return _draw(key_i, *_unknowns(draws, chain, i), data, draws.model)
+        return _draw(key_i, *unknowns(draws, chain, i), data, draws.model)
 
     return np.array([[np.asarray(table(chain, i)) for i in chosen.tolist()] for chain in range(len(draws["X"]))])
-
-
-def cell_densities(draws: Draws, data: Data) -> Iterator[np.ndarray]:
-    """log p(y | f, theta) of each cell (N, J), for each draw that has beta in turn."""
-    for chain in range(len(draws["beta"])):
-        for i in range(draws["beta"].shape[1]):
-            yield np.asarray(_log_density(*_unknowns(draws, chain, i), data, draws.model))
-
-
-def _unknowns(draws: Draws, chain: int, i: int) -> tuple[Any, Any, Any, dict]:
-    """X, W, beta and theta of the i-th draw that has beta, in double precision whatever the engine's was."""
-    at = i * draws.beta_thin
-    theta = {name: np.asarray(draws[name][chain, at], float) for name in draws.theta}
-    X, W, beta = draws["X"][chain, at], draws["W"][chain, at], draws["beta"][chain, i]
-    return np.asarray(X, float), np.asarray(W, float), np.asarray(beta, float), theta
-
-
-@functools.partial(compiled, static_argnames="model")
-def _log_density(
-    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict, data: Data, model: Model
-) -> Float[Array, "N J"]:
-    F = linear_predictor(features(X, W, data.covariates), beta, data.offset)
-    return model.likelihood.log_prob(data.Y, F, theta, data.trials)
 
 
 @functools.partial(compiled, static_argnames="model")

@@ -31,8 +31,13 @@ def page(fitted: Fitted) -> Sentence:
     else:
         n_chains, n_draws = fitted.draws["log_joint"].shape
         chains = f"{n_chains} chain{'s' * (n_chains > 1)}"
-        lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it")
-        lines += ["", *diagnostics.table(list(fitted.diagnostics), n_chains * n_draws)]
+        ended = ENDED.get(fitted.draws.ended, "")
+        lines.append(f"gibbs: {chains}, {run.n_burnin} sweeps of burn-in, {run.n_sampled} after it{ended}")
+        n_pictured, quantities = len(fitted.chains), list(fitted.diagnostics)
+        if n_pictured < n_chains:
+            lines += ["", *arrangements.weighed(fitted.arrangements)]
+        lines += ["", *diagnostics.table(quantities, n_pictured * n_draws)]
+        lines += ["", *diagnostics.rows_told(quantities, n_pictured)]
         lines += ["", "acceptance: " + diagnostics.acceptance(fitted.draws.info)]
     return Sentence("{lines}\n\n{verdict}", lines="\n".join(lines), verdict=verdict(fitted))
 
@@ -46,8 +51,17 @@ def epoch_table(epochs: tuple[Epoch, ...]) -> list[str]:
     return lines
 
 
+ENDED = {  # why a run ended, where that is not how long it was told to be
+    "settled": ", when positions and predictions had settled",
+    "limit": ", the most that a run makes by itself",
+    "time": ", when the time was over",
+}
+
+
 def verdict(fitted: Fitted) -> Sentence:
     """What to do about a fit, what it leaves open, or that nothing speaks against it."""
+    if fitted.advice and fitted.caution:
+        return Sentence("What to do: {advice}. Also: {caution}.", advice=fitted.advice, caution=fitted.caution)
     if fitted.advice:
         return Sentence("What to do: {advice}.", advice=fitted.advice)
     if fitted.caution:

@@ -19,6 +19,7 @@ from ..likelihoods import Likelihood
 from ..maximum.competition import Start
 from ..maximum.draws import laplace_draws
 from ..maximum.result import Fit
+from ..model.alignment import align, of_chains
 from ..model.draws import Draws
 from ..model.joint import Data, Model
 from ..numerics.errors import Sentence
@@ -26,9 +27,9 @@ from ..numerics.precision import precision
 from ..numerics.units import Units
 from ..streaming.functions import Functions, of_fit
 from ..streaming.result import Epoch, StreamFit, draws_of, standard_deviations
-from . import arrangements, diagnostics
-from .alignment import align
+from . import arrangements, diagnostics, stacking
 from .members import Members, members_of
+from .stacking import Arrangement
 
 N_LAPLACE_DRAWS = 64  # around a maximum: enough for 90 % intervals, few enough to keep beta of wide tables
 
@@ -119,19 +120,22 @@ class Fitted:
     members : Members
         The draws that predictions are summarised over, on the same scale.
     embedding, embedding_std : array (N, D)
-        Posterior mean and standard deviation of the rows' positions ("map": the most probable positions).
+        Posterior mean and standard deviation of the rows' positions ("map": the most probable positions); where chains
+        show several pictures, of the one with the largest weight, as are the members.
     n_iter : int
         Sweeps of each chain, or iterations.
     convergence : str
         "converged", "not converged" or "interrupted"; for "map" and "stream" also what stopped it.
     diagnostics : tuple of Quantity
-        R-hat and effective draws; none for "map".
+        R-hat and effective draws of the chains that show the picture; none for "map".
     log_posterior : float
         The height of the maximum, see ``rflvm.maximum.result.Fit``; NaN for chains.
     starts : tuple of Start
         How the starts that met the table fared, the one that was used first; none for chains.
     streamed : Streamed or None
         All rows of a table that was streamed, of which the table and all else here has a sample.
+    arrangements : tuple of Arrangement
+        The pictures that the chains show, with their weights, the one that is used first; none for "map".
     """
 
     about: About
@@ -145,6 +149,7 @@ class Fitted:
     log_posterior: float = np.nan
     starts: tuple[Start, ...] = ()
     streamed: Streamed | None = None
+    arrangements: tuple[Arrangement, ...] = ()
 
     @property
     def everywhere(self) -> Fitted | Streamed:
@@ -174,7 +179,22 @@ class Fitted:
     @functools.cached_property
     def aligned(self) -> Draws:
         """The draws, turned onto a common reference; those around a maximum are so already."""
-        return self.draws if self.draws.run is None else align(self.draws)
+        return self.draws if self.draws.run is None else align(self.draws, self.chains)
+
+    @property
+    def chains(self) -> tuple[int, ...]:
+        """The chains that show the picture with the largest weight."""
+        return self.arrangements[0].chains if self.arrangements else tuple(range(len(self.draws["X"])))
+
+    @property
+    def pictured(self) -> Draws:
+        """The aligned draws of those chains."""
+        return of_chains(self.aligned, self.chains)
+
+    @property
+    def disagreeing(self) -> np.ndarray:
+        """Rows on whose position or predictions the chains that show the picture do not agree, by number."""
+        return diagnostics.disagreeing(self.diagnostics)
 
     @property
     def totals(self) -> np.ndarray | None:
@@ -189,7 +209,7 @@ class Fitted:
     @property
     def caution(self) -> Sentence:
         """What a fit that ended well does not rule out: that another arrangement explains the table as well."""
-        return arrangements.caution(self.starts, len(self.embedding))
+        return arrangements.caution(self.starts, len(self.embedding)) or arrangements.told(self.arrangements)
 
     @property
     def units(self) -> Units | None:
@@ -203,33 +223,48 @@ class Fitted:
 
     def table(self) -> checks.Table:
         """The encoded table, in its units."""
-        about = self.about
-        return checks.encode_table(about.values, self.likelihood, about.offset, self.units, covariates=about.covariates)
+        return _table(self.draws, self.about)
 
     def data(self) -> Data:
         """The table as the engines see it, on the device in double precision."""
         with precision("float64"):
-            return checks.to_device(self.table(), "float64")
+            return _data(self.draws, self.about)
+
+
+def _table(draws: Draws, about: About) -> checks.Table:
+    family = draws.model.likelihood
+    return checks.encode_table(about.values, family, about.offset, draws.units, covariates=about.covariates)
+
+
+def _data(draws: Draws, about: About) -> Data:
+    return checks.to_device(_table(draws, about), "float64")
 
 
 def from_chains(draws: Draws, about: About) -> Fitted:
     """What draws of chains say."""
-    aligned = align(draws)
-    assert aligned.run is not None
-    quantities = tuple(diagnostics.summary(aligned.arrays))
-    converged = all(quantity.converged for quantity in quantities)
+    with precision("float64"):
+        pictures = stacking.arrangements(draws, lambda: _data(draws, about))
+    aligned = align(draws, pictures[0].chains)
+    pictured = of_chains(aligned, pictures[0].chains)
+    assert draws.run is not None
+    quantities = tuple(diagnostics.summary(pictured.arrays))
     fitted = Fitted(
         about=about,
         draws=draws,
-        members=members_among(aligned, about),
-        embedding=aligned["X"].mean(axis=(0, 1)),
-        embedding_std=aligned["X"].std(axis=(0, 1)),
-        n_iter=aligned.run.n_sweeps,
-        convergence="interrupted" if draws.interrupted else "converged" if converged else "not converged",
+        members=members_among(pictured, about),
+        embedding=pictured["X"].mean(axis=(0, 1), dtype=float),
+        embedding_std=pictured["X"].std(axis=(0, 1), dtype=float),
+        n_iter=draws.run.n_sweeps,
+        convergence="interrupted" if draws.interrupted else _convergence(quantities),
         diagnostics=quantities,
+        arrangements=pictures,
     )
     fitted.__dict__["aligned"] = aligned  # what the property would compute again
     return fitted
+
+
+def _convergence(quantities: tuple[diagnostics.Quantity, ...]) -> str:
+    return "converged" if all(quantity.converged for quantity in quantities) else "not converged"
 
 
 def from_maximum(fit: Fit, table: checks.Table, about: About) -> Fitted:

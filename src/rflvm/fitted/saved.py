@@ -23,7 +23,7 @@ from ..files import npz
 from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
 from ..maximum.competition import Start
-from ..model.draws import Draws, Run, small_parts
+from ..model.draws import Draws, Run, predictors_shape, small_parts
 from ..model.joint import Model, Prior, state_shapes
 from ..numerics.precision import precision
 from ..numerics.units import Units
@@ -34,6 +34,7 @@ from ..streaming.result import Epoch
 from .diagnostics import Quantity
 from .fit import About, Fitted, Streamed, members_among
 from .members import Members
+from .stacking import Arrangement
 
 KIND = "model"
 SETTINGS = ("inference", "kernel", "exposure")
@@ -56,29 +57,39 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
         "_seed": about.seed,
         "feature_names_in_": None if about.columns is None else list(about.columns),
         "_rows": None if about.rows is None else [_label(row) for row in about.rows],
-        "diagnostics_": [list(quantity) for quantity in fitted.diagnostics],
+        "diagnostics_": [list(quantity[:3]) for quantity in fitted.diagnostics],
+        "arrangements": [
+            dataclasses.asdict(one) | {"elpd": one.elpd if np.isfinite(one.elpd) else None}
+            for one in fitted.arrangements
+        ],
         "log_posterior": fitted.log_posterior if np.isfinite(fitted.log_posterior) else None,
         "starts": [dataclasses.asdict(start) for start in fitted.starts],
         "run": None if draws.run is None else draws.run._asdict(),
-        "draws": {"beta_thin": draws.beta_thin, "interrupted": draws.interrupted, "H": fitted.model.H},
+        "draws": {
+            "beta_thin": draws.beta_thin,
+            "interrupted": draws.interrupted,
+            "ended": draws.ended,
+            "H": fitted.model.H,
+        },
         "theta": list(fitted.members.theta),
         "covariates": [list(covariate) for covariate in about.coding],
     }
     arrays = {
         "embedding_": fitted.embedding,
         "embedding_std_": fitted.embedding_std,
-        "_values": about.values,
+        "_values": _compact(about.values),
         "_offset": about.offset,
     }
     if about.covariates is not None:
         arrays["_covariates"] = about.covariates
+    arrays |= arrays_of({"rows": {f"{i}": quantity[3:] for i, quantity in enumerate(fitted.diagnostics)}})
     arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
     if fitted.streamed is not None:
         packed["epochs"] = [list(epoch) for epoch in fitted.streamed.epochs]
         parts = {name: getattr(fitted.streamed, name) for name in STREAMED}
         arrays |= arrays_of({"streamed": parts | {"functions": fitted.streamed.functions}})
     arrays |= arrays_of({"units": draws.units})
-    arrays |= arrays_of({"members": fitted.members})
+    arrays |= {name: _compact(array) for name, array in arrays_of({"members": fitted.members}).items()}
     chains = zip(draws.states, draws.tuning, draws.info_sums, strict=True)
     arrays |= arrays_of({"chains": [Chain(*parts) for parts in chains]})
     header = {name: _pack(name, value, arrays) for name, value in packed.items()}
@@ -119,7 +130,7 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
     settings = packed.get("settings") or {name: packed[f"params.{name}"] for name in SETTINGS}
     prior = packed.get("prior", packed["params.prior"]) or Prior()
     about = About(
-        values=arrays["_values"],
+        values=np.asarray(arrays["_values"], float),
         offset=arrays["_offset"],
         rows=packed["_rows"],
         columns=None if packed["feature_names_in_"] is None else tuple(packed["feature_names_in_"]),
@@ -135,6 +146,7 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         arrays={name[6:]: array for name, array in arrays.items() if name.startswith("draws.")},
         beta_thin=packed["draws"]["beta_thin"],
         interrupted=packed["draws"]["interrupted"],
+        ended=packed["draws"].get("ended", ""),  # version 0.1 did not say
         units=_units(arrays),
     )
     with precision("float64"):
@@ -155,12 +167,13 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
     return Fitted(
         about=about,
         draws=draws,
-        members=jax.tree.map(np.asarray, members),
+        members=jax.tree.map(lambda part: np.asarray(part, float), members),
         embedding=arrays["embedding_"],
         embedding_std=arrays["embedding_std_"],
         n_iter=packed["n_iter_"],
         convergence=packed["convergence_"],
-        diagnostics=tuple(Quantity(*fields) for fields in packed["diagnostics_"]),
+        diagnostics=tuple(_quantity(i, *fields, arrays=arrays) for i, fields in enumerate(packed["diagnostics_"])),
+        arrangements=tuple(_arrangement(fields) for fields in packed.get("arrangements", ())),
         # Version 0.1 kept nothing of the starts.
         log_posterior=np.nan if packed.get("log_posterior") is None else packed["log_posterior"],
         starts=tuple(_start(fields) for fields in packed.get("starts", ())),
@@ -188,6 +201,23 @@ def _start(fields: dict[str, Any]) -> Start:
     return Start(heights=heights, **fields)
 
 
+def _compact(array: np.ndarray) -> np.ndarray:
+    """In single precision where that loses nothing; in double again when it is read."""
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    return single if np.array_equal(single, array, equal_nan=True) else array
+
+
+def _quantity(i: int, *fields: Any, arrays: dict[str, np.ndarray]) -> Quantity:
+    """A quantity with what it says of each row; version 0.1 had nothing of rows."""
+    return Quantity(*fields, *(arrays.get(f"rows.{i}.{part}") for part in range(2)))
+
+
+def _arrangement(fields: dict[str, Any]) -> Arrangement:
+    elpd = np.nan if fields["elpd"] is None else fields["elpd"]
+    return Arrangement(**(fields | {"chains": tuple(fields["chains"]), "elpd": elpd}))
+
+
 def _units(arrays: dict[str, np.ndarray]) -> Units | None:
     """The units of the table, before anything is standardised by them; version 0.1 had none."""
     if "units.scale" not in arrays:
@@ -213,6 +243,8 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     n_predictors = state.beta.shape[1]
     C, S = draws["log_joint"].shape
     kept = {name: part.shape for name, part in small_parts(state).items()} | {"log_joint": ()}
+    if "F" in draws.arrays:  # version 0.1 kept none, and there is none around a maximum
+        kept["F"] = predictors_shape(state)
     expected: dict[str, tuple[Any, tuple[int, ...]]] = {
         "offset": (about.offset, (N,)),
         "embedding": (fitted.embedding, (N, D)),
@@ -250,7 +282,7 @@ def _problems(fitted: Fitted) -> Iterator[str]:
     for name, (array, shape) in expected.items():
         if array.shape != shape:
             yield f"{name} has shape {array.shape}, expected {shape}"
-        elif np.isnan(array).any() or (np.isinf(array).any() and name not in UNBOUNDED):
+        elif (np.isnan(array).any() and name != "F") or (np.isinf(array).any() and name not in UNBOUNDED):
             yield f"{name} has numbers that are not finite"
     if not ((draws["z"] >= 0) & (draws["z"] < H)).all():
         yield f"z is not between 0 and {H - 1}"

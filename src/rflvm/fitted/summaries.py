@@ -18,8 +18,8 @@ from .members import Members, held
 
 
 def latent_draws(fitted: Fitted) -> Float[np.ndarray, "S N D"]:
-    """Aligned draws of X, chains one after the other."""
-    X = fitted.aligned["X"]
+    """Aligned draws of X of the chains that show the picture, one after the other."""
+    X = fitted.pictured["X"]
     return X.reshape(-1, *X.shape[2:])
 
 

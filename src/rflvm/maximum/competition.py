@@ -114,19 +114,21 @@ class Entrant:
 
 def choose_start(
     data: Data, model: Model, init: str | np.ndarray, seed: int, n_iterations: int, on_iteration: OnIteration = ignore,
-    learn_amplitude: bool = True,
-) -> tuple[Search, tuple[Start, ...]]:  # fmt: skip
+    learn_amplitude: bool = True, n_others: int = 0,
+) -> tuple[Search, tuple[Start, ...], dict[str, Search]]:  # fmt: skip
     """A search from the start of X that was asked for, or from the best of several ("auto"), and how each fared.
 
     Of many rows or columns a sample meets the table first; the last rounds are on all of them, until one start is left
     or ``n_iterations`` are used up. An interrupt is raised: there is nothing to keep yet.
+
+    Last come at most ``n_others`` of the other searches, where they were when the competition ended (see ``others``).
     """
     if isinstance(init, np.ndarray):
-        return begin(seed, init, data, model, learn_amplitude), (_alone("given"),)
+        return begin(seed, init, data, model, learn_amplitude), (_alone("given"),), {}
     table = starts.stabilised(data, model)
     if init != "auto":
         X = starts.embed(init, table, model.D, seed)
-        return begin(seed, X, data, model, learn_amplitude), (_alone(init),)
+        return begin(seed, X, data, model, learn_amplitude), (_alone(init),), {}
     rows = starts.landmarks(len(table), seed)
     sample = _sample(data, rows, seed)
     entrants = _entrants(table[rows], sample, model, seed, on_iteration, learn_amplitude)
@@ -153,7 +155,28 @@ def choose_start(
     fared = [
         _fared(name, entrants[name], X_of(name), best if name in kept else best[rows], sampled) for name in entrants
     ]
-    return last[winner].search, tuple(sorted(fared, key=lambda start: start.name != winner))
+    whole = last if sampled else entrants
+    left = {name: whole[name].search for name in others(whole, winner, len(table))[:n_others]}
+    return last[winner].search, tuple(sorted(fared, key=lambda start: start.name != winner)), left
+
+
+def others(entrants: dict[str, Entrant], winner: str, N: int) -> list[str]:
+    """From where chains can start besides the winner: other pictures that come close to it, then other ways to its own.
+
+    The highest first of each. A chain that starts at a picture far below the winner would stay there for nothing.
+    """
+    best = entrants[winner]
+
+    def behind(entrant: Entrant) -> float:
+        """Nats below the winner after the last round that both have made."""
+        last = min(len(entrant.heights), len(best.heights)) - 1
+        return best.heights[last] - entrant.heights[last]
+
+    X = np.asarray(best.search.parameters.X)
+    rest = sorted((name for name in entrants if name != winner), key=lambda name: behind(entrants[name]))
+    alike = [name for name in rest if same_picture(X, np.asarray(entrants[name].search.parameters.X))]
+    close = [name for name in rest if name not in alike and behind(entrants[name]) < CLOSE * N]
+    return close + alike
 
 
 def _alone(name: str) -> Start:
@@ -161,11 +184,12 @@ def _alone(name: str) -> Start:
 
 
 def _fared(name: str, entrant: Entrant, X: np.ndarray, best: np.ndarray, sampled: bool) -> Start:
-    same, r2 = _same_picture(best, X), _likeness(best, X)
+    same, r2 = same_picture(best, X), _likeness(best, X)
     return Start(name, entrant.search.n_iterations, tuple(entrant.heights), sampled, same, r2)
 
 
-def _same_picture(X: np.ndarray, Z: np.ndarray) -> bool:
+def same_picture(X: np.ndarray, Z: np.ndarray) -> bool:
+    """Whether two pictures of the rows are one, up to how they are turned and stretched."""
     return min(_likeness(X, Z), _likeness(Z, X)) >= SAME_PICTURE
 
 
@@ -188,7 +212,7 @@ def _entrants(
         entrants[f"{name} shaped"] = search.with_parameters(log_scale=shaped[name].parameters.log_scale)
     for name in (*ALWAYS, *IF_NEW):
         there = [np.asarray(search.parameters.X) for search in entrants.values()]
-        if name in candidates and (name in ALWAYS or not any(_same_picture(X, candidates[name]) for X in there)):
+        if name in candidates and (name in ALWAYS or not any(same_picture(X, candidates[name]) for X in there)):
             entrants[name] = begin(seed, candidates[name], sample, model, learn_amplitude)
     return {name: Entrant(search, []) for name, search in entrants.items()}
 
@@ -230,7 +254,7 @@ def _different(pictures: dict[str, Float[np.ndarray, "N D"]]) -> list[str]:
     """Names of pictures, in their order, without those that show the same as one before them."""
     kept: list[str] = []
     for name, X in pictures.items():
-        if not any(_same_picture(pictures[other], X) for other in kept):
+        if not any(same_picture(pictures[other], X) for other in kept):
             kept.append(name)
     return kept
 

@@ -50,8 +50,8 @@ PROGRESS: Any = {"unit": "iteration", "bar_format": "{desc}{n_fmt} iterations [{
 
 def find_maximum(
     data: Data, model: Model, kernel: Kernel, init: str | np.ndarray, n_iterations: int, seed: int,
-    on_iteration: OnIteration = ignore, *, learn_amplitude: bool = True,
-) -> tuple[Search, Data, tuple[Start, ...]]:  # fmt: skip
+    on_iteration: OnIteration = ignore, *, learn_amplitude: bool = True, n_others: int = 0,
+) -> tuple[Search, Data, tuple[Start, ...], dict[str, Search]]:  # fmt: skip
     """The whole maximisation: choose a start, climb, free W and climb again.
 
     Parameters
@@ -64,16 +64,18 @@ def find_maximum(
         Is called with the height after every iteration.
     learn_amplitude : bool
         Learn the amplitude of the kernel, or take the prior of beta as given.
+    n_others : int
+        How many searches of the competition to return besides the winner.
 
     Returns
     -------
-    Search, Data, tuple of Start
-        Where the maximisation ended, the data in the precision in which it ended, and how the starts fared, the winner
-        first.
+    Search, Data, tuple of Start, dict of Search
+        Where the maximisation ended, the data in the precision in which it ended, how the starts fared, the winner
+        first, and where other searches were when the competition ended (``competition.others``).
     """
     n_first = n_iterations if kernel == "rbf" else n_iterations // 2
     n_race = n_first if model.dynamics is None else n_first // 2
-    search, fared = choose_start(data, model, init, seed, n_race, on_iteration, learn_amplitude)
+    search, fared, others = choose_start(data, model, init, seed, n_race, on_iteration, learn_amplitude, n_others)
     if model.dynamics is not None:
         search, data = _settle(search, data, model, n_first, on_iteration)
     elif search.convergence != "converged":
@@ -86,7 +88,7 @@ def find_maximum(
             search = search if model.dynamics is None else _renewed(search, data, model)
             until = search.n_iterations + (n_iterations - search.n_iterations) // n_left
             search, data = _climb_on(search, data, model, until, on_iteration)
-    return search, data, fared
+    return search, data, fared, others
 
 
 def _climb_on(
@@ -235,6 +237,6 @@ def maximise(
                 bar.update()
                 bar.set_postfix_str(f"log posterior {height:.1f}")
 
-            search, data, fared = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
+            search, data, fared, _ = find_maximum(data, model, kernel, X0, n_iterations, seed, on_iteration)
         fit = summarise(search, fared, data, model, memory_budget)
     return dataclasses.replace(fit, units=table.units)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool, Float, Int
 
 from ..numerics.units import Units, coefficients
+from .features import features
 from .joint import Model, State
 
 logger = logging.getLogger(__name__)
+
+# What draws of beta take where nobody asks for all of them; and how many are kept of a run in any case, enough for the
+# members that predictions average over.
+BETA_BYTES, FEWEST_BETA = 1.2e7, 32
+N_CELLS = 2  # of each row, of which F is kept in every draw
+NOT_UNKNOWN = ("log_joint", "F")  # what is kept of a draw besides the unknowns
 
 
 class Run(NamedTuple):
@@ -40,12 +50,16 @@ class Run(NamedTuple):
 class Draws:
     """Kept draws as NumPy arrays with leading dimensions (chain, draw).
 
+    All but the log joint density is in single precision: rounding to seven digits is far below the standard deviation
+    of any unknown. The chains themselves go on in the precision that they were asked to have.
+
     Attributes
     ----------
     arrays : dict
         "X", "W", "z", "mu", "Sigma", "alpha", "log_joint" and the family's own parameters, one entry per kept draw, and
         "lengthscale" where X has a prior over time; "beta" (chain, beta_draw, M, J) only for every ``beta_thin``-th
-        draw. On the standard scale if the table has units.
+        draw. On the standard scale if the table has units. Of chains also "F" (chain, draw, N, K): the linear
+        predictors, without offset, of a few cells of each row (``kept_cells``), by which predictions are judged.
     beta_thin : int
         Every how many kept draws beta is kept: beta is by far the largest unknown.
     tuning : list
@@ -56,6 +70,9 @@ class Draws:
         Sum of each block's Info over the sweeps after burn-in, for each chain; ``info`` has the means.
     interrupted : bool
         Whether the run was stopped by the user before its end.
+    ended : str
+        Why it ended: "settled", "length" (the sweeps that were asked for), "limit" (the most that a run makes that has
+        not settled), "time" (``max_time``) or "interrupted"; empty when the draws do not come from chains.
     run : Run or None
         How the chains were run; None when the draws do not come from chains.
     units : Units or None
@@ -70,6 +87,7 @@ class Draws:
     states: list[State] = dataclasses.field(default_factory=list)
     info_sums: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     interrupted: bool = False
+    ended: str = ""
     run: Run | None = None
     units: Units | None = None
 
@@ -84,7 +102,7 @@ class Draws:
     @property
     def theta(self) -> list[str]:
         """Names of the family's own parameters among the arrays."""
-        return [name for name in self.arrays if name not in (*State._fields, "log_joint")]
+        return [name for name in self.arrays if name not in (*State._fields, *NOT_UNKNOWN)]
 
     def in_units(self) -> Draws:
         """The draws with beta and the family's own parameters in the units of the table.
@@ -106,7 +124,7 @@ class Draws:
         theta = {name: np.asarray(self.arrays[name], float) for name in self.theta}
         changed = self.model.likelihood.theta_in_units(theta, self.units.scale)
         changed |= {"beta": coefficients(self.arrays["beta"], self.units)}
-        return Draws(self.model, self.arrays | changed, self.beta_thin, interrupted=self.interrupted)
+        return Draws(self.model, self.arrays | changed, self.beta_thin, interrupted=self.interrupted, ended=self.ended)
 
     @property
     def info(self) -> list[dict[str, Any]]:
@@ -115,10 +133,51 @@ class Draws:
         return [jax.tree.map(lambda total: np.asarray(total) / swept, sums) for sums in self.info_sums]
 
 
+class Kept(NamedTuple):
+    """One draw, and what is kept with it."""
+
+    state: State  # beta is None where it is thinned out
+    log_joint: Any
+    F: Any  # of the cells that ``kept_cells`` names
+
+
+def kept_cells(observed: Bool[np.ndarray, "N J"], n_predictors: int) -> Int[np.ndarray, "N K"]:
+    """Columns of F that are kept of each row: chosen at random, among observed cells where there are any."""
+    N, J = observed.shape
+    order = np.random.default_rng(0).random((N, n_predictors))
+    if n_predictors == J:
+        order = order + ~observed
+    return np.argsort(order, axis=1)[:, :N_CELLS]
+
+
+def linear_predictors(
+    state: State, cells: Int[Array, "N K"], covariates: Float[Array, "N C"] | None = None
+) -> Float[Array, "N K"]:
+    """F of some cells of each row, without offset."""
+    beta = jnp.moveaxis(state.beta[:, cells], 0, 1)  # (N, M, K)
+    return jnp.einsum("nm,nmk->nk", features(state.X, state.W, covariates), beta)
+
+
 def small_parts(state: State) -> dict[str, Any]:
     """What is kept of every draw: all unknowns but beta."""
     parts = state._asdict() | state.theta
     return {name: part for name, part in parts.items() if name not in ("beta", "theta") and part is not None}
+
+
+def kept_as(part: Any) -> np.dtype:
+    """The dtype in which draws of an unknown are kept."""
+    dtype = np.dtype(part.dtype)
+    return np.dtype(np.float32) if dtype.kind == "f" else dtype
+
+
+def with_few_beta(draws: Draws) -> Draws:
+    """The draws with beta thinned further, until it takes ``BETA_BYTES`` or there are few."""
+    C, n = draws["beta"].shape[:2]
+    further = max(1, min(int(np.ceil(draws["beta"].nbytes / BETA_BYTES)), C * n // FEWEST_BETA))
+    if further == 1:
+        return draws
+    arrays = draws.arrays | {"beta": np.ascontiguousarray(draws["beta"][:, ::further])}
+    return dataclasses.replace(draws, arrays=arrays, beta_thin=draws.beta_thin * further)
 
 
 class Recorder:
@@ -138,31 +197,34 @@ class Recorder:
         if self.beta_thin > 1:
             logger.info(
                 "beta is kept for every %d-th draw: all %d draws of it would take %.0f MB",
-                self.beta_thin, n_draws, n_chains * n_draws * state.beta.size * state.beta.dtype.itemsize / 1e6,
+                self.beta_thin, n_draws, n_chains * n_draws * state.beta.size * kept_as(state.beta).itemsize / 1e6,
             )  # fmt: skip
         self._arrays: dict[str, np.ndarray] = {
-            name: np.empty((n_chains, n_draws, *part.shape), part.dtype) for name, part in small_parts(state).items()
+            name: np.empty((n_chains, n_draws, *part.shape), kept_as(part)) for name, part in small_parts(state).items()
         }
         self._arrays["log_joint"] = np.empty((n_chains, n_draws))
+        self._arrays["F"] = np.empty((n_chains, n_draws, *predictors_shape(state)), kept_as(state.X))
         n_beta = self._places("beta", 0, n_draws).stop
-        self._arrays["beta"] = np.empty((n_chains, n_beta, *state.beta.shape), state.beta.dtype)
+        self._arrays["beta"] = np.empty((n_chains, n_beta, *state.beta.shape), kept_as(state.beta))
 
     def _places(self, name: str, start: int, stop: int) -> slice:
         """Where an unknown's entries for the draws from ``start`` to ``stop`` are."""
         thin = self.beta_thin if name == "beta" else 1
         return slice(-(-start // thin), -(-stop // thin))
 
-    def record(self, chain: int, draw: int, state: State, log_joint: float) -> None:
+    def record(self, chain: int, draw: int, kept: Kept) -> None:
         """Keep one draw."""
-        for name, part in small_parts(state).items():
+        parts = small_parts(kept.state) | {"log_joint": kept.log_joint, "F": kept.F}
+        for name, part in parts.items():
             self._arrays[name][chain, draw] = part
-        self._arrays["log_joint"][chain, draw] = log_joint
         if draw % self.beta_thin == 0:
-            self._arrays["beta"][chain, draw // self.beta_thin] = state.beta
+            self._arrays["beta"][chain, draw // self.beta_thin] = kept.state.beta
 
     def fill(self, start: int, arrays: dict[str, np.ndarray]) -> None:
         """Keep draws of all chains that were made before, from number ``start`` on."""
         stop = start + arrays["log_joint"].shape[1]
+        if "F" not in arrays:  # made by version 0.1
+            self._arrays["F"][:, start:stop] = np.nan
         for name, array in arrays.items():
             self._arrays[name][:, self._places(name, start, stop)] = array
 
@@ -171,11 +233,17 @@ class Recorder:
         return {name: array[:, self._places(name, start, stop)] for name, array in self._arrays.items()}
 
 
+def predictors_shape(state: State) -> tuple[int, int]:
+    """Of what is kept of F."""
+    return state.X.shape[0], min(N_CELLS, state.beta.shape[1])
+
+
 def plan_beta_thinning(state: State, n_chains: int, n_draws: int, memory_budget: float) -> int:
     """The smallest thinning of beta with which all draws fit the budget (in bytes)."""
-    small = sum(part.size * part.dtype.itemsize for part in small_parts(state).values()) + 8
+    small = sum(part.size * kept_as(part).itemsize for part in small_parts(state).values()) + 8
+    small += math.prod(predictors_shape(state)) * kept_as(state.X).itemsize
     fixed = n_chains * n_draws * small
-    beta = n_chains * state.beta.size * state.beta.dtype.itemsize
+    beta = n_chains * state.beta.size * kept_as(state.beta).itemsize
     if fixed + beta > memory_budget:
         raise ValueError(
             f"{n_chains} chain(s) of {n_draws} draws need {(fixed + beta) / 1e6:.0f} MB even with a single "

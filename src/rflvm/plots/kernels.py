@@ -92,7 +92,7 @@ def spectrum(model: RFLVM, *, dimension: int = 0, ax: Any = None) -> Any:
 
 def _evenly_spaced(fitted: Fitted, name: str) -> np.ndarray:
     """Aligned draws of an unknown (S, ...), at most MOST_DRAWS of them, evenly spaced."""
-    draws = fitted.aligned[name]
+    draws = fitted.pictured[name]
     draws = draws.reshape(-1, *draws.shape[2:])
     return draws[:: -(-len(draws) // MOST_DRAWS)]
 

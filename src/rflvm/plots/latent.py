@@ -31,7 +31,8 @@ def latent(
 ) -> Any:
     """The rows at their posterior means, coloured, with credible ellipses.
 
-    A model with one latent dimension is drawn as a strip, its rows spread out vertically to be seen.
+    Rows on which chains do not agree are in a diamond, as long as they are not most of them. A model with one
+    latent dimension is drawn as a strip, its rows spread out vertically to be seen.
 
     Parameters
     ----------
@@ -91,7 +92,15 @@ def latent(
     _draw_points(ax, points, colouring, label, plain=colour is None)
     if ambiguous:
         ax.scatter(*points[two_modes(fitted)].T, s=60, facecolors="none", edgecolors=MISSING, lw=0.9)
+    if 2 * len(fitted.disagreeing) <= N:
+        ringed = points[fitted.disagreeing]
+        ax.scatter(*ringed.T, s=4 * _size(N), marker="D", facecolors="none", edgecolors=MISSING, lw=0.9, zorder=3)
     return ax
+
+
+def _size(N: int) -> float:
+    """Area of a point."""
+    return float(np.clip(9000 / N, 11, 26))
 
 
 def spread(N: int) -> Float[np.ndarray, " N"]:
@@ -112,7 +121,7 @@ def _draw_ellipses(ax: Any, points: np.ndarray, covariance: np.ndarray, level: f
 
 
 def _draw_points(ax: Any, points: np.ndarray, colouring: Colouring, label: str | None, plain: bool) -> None:
-    size = float(np.clip(9000 / len(points), 11, 26))
+    size = _size(len(points))
     values, names = colouring
     if plain:
         ax.scatter(*points.T, s=size, color=COLOURS[0], lw=0)

@@ -259,7 +259,11 @@ def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
         if compared:
             parts.append(f"<p>Several starts were compared:</p>\n<pre>{escape(compared)}</pre>")
         return "\n".join(parts)
-    n_chains, n_draws = fitted.draws["log_joint"].shape
+    n_chains, n_draws = len(fitted.chains), fitted.draws.n_draws
+    told = diagnostics.rows_told(list(fitted.diagnostics), n_chains)
+    agreed = "".join(f"<li>{escape(say(line))}</li>" for line in told)
+    if len(fitted.arrangements) > 1:
+        parts.append(f"<pre>{escape(chr(10).join(arrangements.weighed(fitted.arrangements)))}</pre>")
     rows = "\n".join(
         f"<tr><th scope='row'>{escape(q.name)}</th><td>{q.rhat:.2f}</td><td>{q.ess:.0f}</td>"
         f"<td>{'good' if q.converged else 'not yet'}</td></tr>"
@@ -269,10 +273,10 @@ def _diagnostics(fitted: Fitted, say: Callable[[str], str]) -> str:
         "<div class='scroll'><table><thead><tr><th scope='col'>Quantity</th><th scope='col'>R-hat</th>"
         f"<th scope='col'>Effective draws of {n_chains * n_draws}</th><th scope='col'></th></tr></thead>"
         f"<tbody>{rows}</tbody></table></div>"
-        f"<p>R-hat compares the variance between half-chains with the variance within them: at most "
-        f"{diagnostics.RHAT} is wanted, and {diagnostics.ESS} effective draws. The first three quantities do not "
-        "change when X is rotated; if only the last has not converged, distances in the picture can be relied on and "
-        "its orientation cannot.</p>"
+        f"<p>R-hat compares the variance between half-chains with the variance within them: of positions and "
+        f"predictions at most {diagnostics.RHAT} is wanted for 95 % of the rows, and {diagnostics.ESS} effective "
+        "draws. The kernel and the density may move long after the picture has settled.</p>"
+        f"<ul>{agreed}</ul>"
         f"<p>Acceptance of proposals: {escape(diagnostics.acceptance(fitted.draws.info))}.</p>"
     )
     if n_chains == 1:

@@ -67,6 +67,7 @@ def build(
         "rows": [labels[n] for n in rows],
         "order": [place_of[int(j)] for j in order if int(j) in place_of],
         "ambiguous": np.flatnonzero(ambiguous[rows]).tolist(),
+        "unsettled": np.flatnonzero(np.isin(rows, fitted.disagreeing)).tolist(),
         "doubtful": np.flatnonzero(doubtful[columns]).tolist(),
         "image": image_shape,
         "ordered": ordered,

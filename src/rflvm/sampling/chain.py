@@ -1,4 +1,4 @@
-"""One chain: its start, one sweep more, and the shapes that it has."""
+"""One chain: its start, one sweep more, several sweeps with what is kept of them, and the shapes that it has."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Int
 
-from ..model.joint import Data, Model, State, state_shapes
+from ..model.draws import Kept, Run, linear_predictors
+from ..model.joint import Data, Model, State, log_joint, state_shapes
+from ..numerics.compilation import compiled
 from ..numerics.linalg import NumericalError
 from .blocks.tuning import Tuning
 from .sweep import Moves, compiled_adapt, compiled_initial_tuning, compiled_sweep
@@ -21,6 +23,34 @@ class Chain(NamedTuple):
     state: State
     tuning: Tuning
     info_sum: dict[str, Any]  # of what the blocks reported after burn-in, empty before
+
+
+class Task(NamedTuple):
+    """What the chains of a run have in common: all that it takes to advance one."""
+
+    run: Run  # its seed, burn-in, thinning and moves
+    data: Data
+    model: Model
+    beta_thin: int
+    cells: Int[np.ndarray, "N K"]  # columns of F that are kept of each row
+
+
+class Advanced(NamedTuple):
+    """A chain some sweeps later, and the draws that are kept of them."""
+
+    chain: Chain
+    kept: list[Kept]
+
+
+compiled_log_joint = compiled(log_joint, static_argnames="model")
+
+
+_linear_predictors = compiled(linear_predictors)
+
+
+def chain_key(run: Run, c: int) -> Array:
+    """The key of a chain; with 0 folded in it makes the start, with t + 1 sweep number t."""
+    return jax.random.fold_in(jax.random.key(run.seed), c)
 
 
 def begin_chain(state: State, data: Data, model: Model) -> Chain:
@@ -36,6 +66,20 @@ def advance(chain: Chain, key: Array, t: int, burnin: bool, data: Data, model: M
         tuning = compiled_adapt(chain.tuning, jnp.asarray(t, data.Y.dtype), state, infos, data, model)
         return Chain(state, tuning, {})
     return Chain(state, chain.tuning, jax.tree.map(jnp.add, chain.info_sum, infos) if chain.info_sum else infos)
+
+
+def advance_by(c: int, chain: Chain, start: int, stop: int, task: Task) -> Advanced:
+    """Chain number ``c`` from sweep number ``start`` to before ``stop``."""
+    run, data, model = task.run, task.data, task.model
+    key, moves, kept = chain_key(run, c), Moves(*run.moves), []  # pyright: ignore[reportArgumentType]
+    for t in range(start, stop):
+        chain = advance(chain, key, t, t < run.n_burnin, data, model, moves)
+        draw = run._replace(n_sweeps=t).n_kept
+        if run._replace(n_sweeps=t + 1).n_kept > draw:
+            state = chain.state
+            height, F = compiled_log_joint(state, data, model), _linear_predictors(state, task.cells, data.covariates)
+            kept.append(Kept(state if draw % task.beta_thin == 0 else state._replace(beta=None), height, F))
+    return Advanced(chain, kept)
 
 
 def _raise_if_broken(t: int, state: State, infos: dict[str, Any]) -> None:

@@ -28,13 +28,10 @@ from .update import update
 
 logger = logging.getLogger(__name__)
 
-# Epochs on the sample and on all rows, at most and at least.
-MOST_ON_SAMPLE, MOST_ON_ALL, FEWEST = 30, 8, 2
-
-# Epochs end when neither the density of the rows held out nor the objective rises by as much, in nats per cell. The
-# former is estimated with an error of some 1e-4, and epochs that bring little each can bring much together; the latter
-# has the same noise in every epoch. Choices without a measurement of their own.
-LEAST_GAIN, LEAST_RISE = 1e-4, 2e-5
+# Epochs on the sample and on all rows, at least and at most; between the two they end when the density of the rows held
+# out rises by less, in nats per cell. It is estimated with an error of some 1e-4. Choices without a measurement.
+FEWEST, MOST_ON_SAMPLE, MOST_ON_ALL = {"sample": 6, "all": 2}, 20, 8
+LEAST_GAIN = 1e-4
 
 # Without rows held out epochs end when f moves by less than this at the anchors (root mean square).
 LEAST_MOVE = 0.02
@@ -141,7 +138,6 @@ class Engine:
     def _grown(self, progress: Progress) -> Progress:
         if not self.sample.whole:
             rows = self._sample()
-            self._place(rows, progress, "placing a sample", ALONE)
             progress, convergence = self._improve(rows, progress, MOST_ON_SAMPLE, "sample", ALONE)
             if convergence == "interrupted":
                 raise KeyboardInterrupt
@@ -168,11 +164,13 @@ class Engine:
     def _improve(self, rows: Rows, progress: Progress, most: int, where: str, shards: Shards) -> tuple[Progress, str]:
         while True:
             done = [epoch for epoch in progress.epochs if epoch.rows == where]
-            if _is_settled(done, self.sample.source.shape[1]):
+            if _is_settled(done, FEWEST[where]):
                 return progress, "converged"
             if len(done) >= most:
                 return progress, "epoch limit"
             try:
+                if where == "sample":  # anew every time: rows at wrong modes would stay there
+                    self._place(rows, progress, "placing a sample", shards)
                 progress = self._epoch(rows, progress, where, len(done) + 1, shards)
             except KeyboardInterrupt:
                 if progress.factor is None or shards.total > 1:
@@ -234,14 +232,14 @@ class Engine:
         return np.load(out, mmap_mode="r"), covariance
 
 
-def _is_settled(done: list[Epoch], J: int) -> bool:
+def _is_settled(done: list[Epoch], fewest: int) -> bool:
     """Whether another epoch would bring little."""
-    if len(done) < FEWEST:
+    if len(done) < fewest:
         return False
     last, before = done[-1], done[-2]
     if np.isnan(last.held_out):
         return last.move < LEAST_MOVE
-    return last.held_out - before.held_out < LEAST_GAIN and last.objective - before.objective < LEAST_RISE * J
+    return last.held_out - before.held_out < LEAST_GAIN
 
 
 @contextlib.contextmanager

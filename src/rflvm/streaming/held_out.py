@@ -20,12 +20,11 @@ from ..data.blocks.encoding import Block
 from ..likelihoods.base import sum_observed
 from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State
-from ..model.rows import climb
 from ..numerics import linalg
 from ..numerics.compilation import compiled
 from .epochs import data_of
 from .functions import Functions
-from .programs import N_PLACING_STEPS, Anchors, modes, on_device
+from .programs import N_PLACING_STEPS, Anchors, climb, modes, on_device
 
 N_POINTS = 64
 WIDTH = 1.5  # standard deviations of the proposal, in those of G^{-1}
@@ -72,9 +71,7 @@ def _log_densities(
 ) -> Float[Array, " B"]:
     data = on_device(rows.data, state.W.dtype)
     given = data._replace(mask=rows.given)
-    found = [
-        climb(state._replace(X=start.X), given, model, N_PLACING_STEPS) for start in modes(given, anchors, state, model)
-    ]
+    found = [climb(start.X, state, given, model, N_PLACING_STEPS) for start in modes(given, anchors, state, model)]
     factors = [linalg.small_cholesky(local.metric) for local in found]
     D = points.shape[1]
 

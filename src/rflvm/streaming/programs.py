@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, UInt
 from ..likelihoods.base import sum_observed
 from ..model.features import features, linear_predictor
 from ..model.joint import Data, Model, State
-from ..model.rows import Local, climb
+from ..model.rows import Local, expand, row_values, scoring_direction
 from ..numerics import linalg
 from ..numerics.compilation import compiled
 from .functions import packed
@@ -26,7 +26,11 @@ from .functions import packed
 # Steps of Fisher scoring of a row that has just been placed: so many beside each of two anchors, and more from where it
 # is then more probable. Every visit takes a step more. And steps of every row at the very end, from where the last
 # visit left it. Choices without a measurement of their own.
-N_FIRST_STEPS, N_PLACING_STEPS, N_LAST_STEPS = 2, 3, 2
+N_FIRST_STEPS, N_PLACING_STEPS, N_LAST_STEPS = 1, 4, 2
+
+# A step is no longer than LONGEST, and of its whole and its LENGTHS the best is taken, or none: of counts a whole step
+# often overshoots, and rows that stayed where they are would draw the functions to themselves.
+LONGEST, LENGTHS = 1.0, (1.0, 0.125)
 
 # How far apart the two anchors are, at least.
 MIN_DISTANCE = 0.5
@@ -121,10 +125,28 @@ def _pick(X: Float[Array, "K B D"], which: Int[Array, " B"]) -> Float[Array, "B 
     return jnp.take_along_axis(X, which[None, :, None], axis=0)[0]
 
 
+def climb(X: Float[Array, "B D"], state: State, data: Data, model: Model, n_steps: int) -> Local:
+    """A few steps of Fisher scoring for each row, each of the best length of a few."""
+
+    def step(local, _):
+        direction = scoring_direction(local)
+        size = jnp.sqrt(jnp.sum(direction**2, axis=1, keepdims=True))
+        direction = direction * jnp.minimum(1, LONGEST / jnp.maximum(size, jnp.finfo(size.dtype).tiny))
+        best, height = local.X, local.value
+        for length in LENGTHS:
+            there = local.X + length * direction
+            value = row_values(there, state, data, model)
+            better = value > height
+            best, height = jnp.where(better[:, None], there, best), jnp.where(better, value, height)
+        return expand(best, state, data, model), None
+
+    return lax.scan(step, expand(X, state, data, model), length=n_steps)[0]
+
+
 def modes(data: Data, anchors: Anchors, state: State, model: Model) -> list[Local]:
     """Where a few steps lead from each of two anchors."""
     starts = beside_anchors(data, anchors, state.theta, model)
-    return [climb(state._replace(X=start), data, model, N_FIRST_STEPS) for start in starts]
+    return [climb(start, state, data, model, N_FIRST_STEPS) for start in starts]
 
 
 @functools.partial(compiled, static_argnames="model")
@@ -133,7 +155,7 @@ def place(data: Data, anchors: Anchors, state: State, model: Model) -> tuple[Flo
     data = on_device(data, state.W.dtype)
     one, other = modes(data, anchors, state, model)
     start = jnp.where((other.value > one.value)[:, None], other.X, one.X)
-    local = climb(state._replace(X=start), data, model, N_PLACING_STEPS)
+    local = climb(start, state, data, model, N_PLACING_STEPS)
     return local.X, packed(covariances(local))
 
 
@@ -142,7 +164,7 @@ def settle(
     X: Float[Array, "B D"], data: Data, state: State, model: Model
 ) -> tuple[Float[Array, "B D"], Float[Array, "B T"]]:
     """Modes of a block of rows that were found before, and their covariances (lower triangles)."""
-    local = climb(state._replace(X=X), on_device(data, state.W.dtype), model, N_LAST_STEPS)
+    local = climb(X, state, on_device(data, state.W.dtype), model, N_LAST_STEPS)
     return local.X, packed(covariances(local))
 
 
@@ -168,7 +190,7 @@ def visit(
     """
     dtype = state.W.dtype
     data = on_device(data, dtype)
-    local = climb(state._replace(X=X), data, model, 1)
+    local = climb(X, state, data, model, 1)
     L, S = linalg.small_cholesky(local.metric), covariances(local)
     noise = jax.vmap(lambda n: jax.random.normal(jax.random.fold_in(key, n), (n_draws, X.shape[1]), dtype))(numbers)
     counted = weight[:, None] > 0

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .fitted.effects import Effects
     from .maximum.maximise import maximise
     from .maximum.result import Fit
+    from .model import dynamics
     from .model.draws import Draws
     from .model.joint import Prior
     from .numerics.linalg import NumericalError
@@ -39,6 +40,7 @@ __all__ = [
     "StreamFit",
     "__version__",
     "continue_sampling",
+    "dynamics",
     "keep_programs",
     "likelihoods",
     "load",
@@ -74,6 +76,8 @@ def __getattr__(name: str) -> Any:
         value: Any = version("rflvm")
     elif name == "likelihoods":
         value = import_module(".likelihoods", __name__)
+    elif name == "dynamics":
+        value = import_module(".model.dynamics", __name__)
     elif name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
     else:

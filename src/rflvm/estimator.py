@@ -27,7 +27,9 @@ from .fitted.effects import Effects, of_covariates
 from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
 from .maximum.maximise import maximise
 from .maximum.starts import STARTS
+from .model import dynamics as over_time
 from .model.draws import Draws
+from .model.dynamics import Matern
 from .model.joint import Prior
 from .numerics.errors import Sentence
 from .sampling import rounds
@@ -69,6 +71,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         "gibbs" draws from the posterior, with nothing approximated. "map" finds the most probable positions and
         draws from Gaussian approximations around them: for a first look, or when the table is large. "stream" does so
         for tables of more than some 20,000 rows, also those that do not fit into memory (docs/large.md).
+    dynamics : {None, "matern32", "ou"} or Matern
+        A prior over time: rows of a session follow one another, and each latent dimension is a Gaussian process over
+        time, "matern32" of paths with a velocity, "ou" of rough ones, ``rflvm.dynamics.Matern`` with settings. The
+        lengthscale is learned unless it is given. See ``times`` and ``sessions`` of ``fit``.
     kernel : {"learned", "rbf"}
         Learn the spectral density of the kernel, or take an RBF kernel, of which the lengthscale is learned. With
         "map", "learned" fills gaps better in wide tables and worse in narrow ones, and the pictures are alike
@@ -107,6 +113,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     embedding_std_ : array (N, D)
         Posterior standard deviations ("map": around that position; where ``ambiguous_rows`` marks a second one, the
         spread over both is ``transform(Y, return_std=True)``).
+    lengthscale_ : array (D,) or None
+        With a prior over time, over how much time positions stay alike in each dimension, in the unit of the times:
+        posterior median.
     likelihood_ : Likelihood
         The family that was fitted, and ``likelihood_reason_``, why "auto" chose it.
     fitted_ : Fitted
@@ -159,6 +168,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         exposure: Literal["total"] | None = None,
         n_features: int = 100,
         inference: Literal["gibbs", "map", "stream"] = "gibbs",
+        dynamics: str | Matern | None = None,
         kernel: Literal["learned", "rbf"] = "learned",
         n_samples: int | Literal["auto"] = rounds.AUTO,
         n_burnin: int | Literal["auto"] = rounds.AUTO,
@@ -177,6 +187,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.exposure = exposure
         self.n_features = n_features
         self.inference = inference
+        self.dynamics = dynamics
         self.kernel = kernel
         self.n_samples = n_samples
         self.n_burnin = n_burnin
@@ -197,6 +208,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         offset: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         init: Any = None,
         checkpoint: str | PathLike | None = None,
         layer: str | None = None,
@@ -220,6 +233,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Numbers, text or categories of the rows, such as batch, animal or age: each has a linear effect on every
             column, and the positions show what is left. Numbers act linearly, so make text of numbers that are labels.
             For an AnnData also the names of columns of ``obs``. None may be missing.
+        times : array (N,), optional
+            With ``dynamics``: times of the rows, increasing within a session, numbers or dates (in seconds then). One
+            unit from row to row unless given; a TsdFrame has its own, and its epochs are sessions. A row without any
+            observed cell stands for a gap that is to be filled.
+        sessions : array, optional
+            With ``dynamics``: a label for each row, the rows of a session together, or the numbers of the rows at which
+            sessions begin. Sessions are independent of each other.
         init : str or array (N, D), optional
             In place of the parameter of that name.
         checkpoint : path, optional
@@ -240,6 +260,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         init = self.init if init is None else init
         if self.inference == "stream":
             self._refuse_covariates(covariates)
+            if not (self.dynamics is None and times is None and sessions is None):
+                raise ValueError(
+                    'inference="stream" takes rows for independent and has no prior over time: leave out dynamics=, '
+                    'times= and sessions=, or use "map"'
+                )
             self._stream(Y, offset, init, layer, checkpoint, out)
             self._warn()
             if tables.kind_of(Y) == "anndata":
@@ -256,7 +281,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             checks.check_exposure(self.exposure, family)
             checks.refuse_offset(offset)
         D, H = checks.check_dimensions(self.n_components, self.n_features)
-        table = checks.check_table(reading.values, family, None, offset, D)
+        process = over_time.get(self.dynamics, D)
+        timeline = checks.timeline_for(process, reading, times, sessions)
+        table = checks.check_table(reading.values, family, None, offset, D, timeline)
         learned = learn(covariates, len(reading.values), Y)
         if learned is not None:
             table = table._replace(covariates=learned.values)
@@ -274,8 +301,10 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             likelihood_reason=reason,
             covariates=table.covariates,
             coding=() if learned is None else learned.coding,
+            timeline=timeline,
         )
         settings = {
+            "dynamics": process,
             "n_components": self.n_components,
             "n_features": self.n_features,
             "seed": seed,
@@ -332,6 +361,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         return_std: bool = False,
         fast: bool = False,
         layer: str | None = None,
@@ -339,7 +370,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> Any:
         """Posterior mean of the positions of rows, given the fitted functions.
 
-        Every row is placed on its own: its answer is the same alone, in a batch and in another order, bit for bit.
+        Every row is placed on its own: its answer is the same alone, in a batch and in another order, bit for bit. With
+        ``dynamics`` a session takes the place of a row: its rows are placed together, as one path, and its answer is
+        the same alone and beside other sessions.
 
         Parameters
         ----------
@@ -352,6 +385,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         covariates : optional
             Of these rows, as in ``fit``: needed if the model was fitted with them. A category that the fit has not
             seen is refused.
+        times, sessions : array, optional
+            As in ``fit``, for these rows; one median gap of the fitted table from row to row unless given.
         return_std : bool
             Also return posterior standard deviations (n, D).
         fast : bool
@@ -372,7 +407,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             given = {"offset": offset, "trials": trials, "layer": layer, "asked_by": type(self).__name__}
             X, std = rows.fast_positions(fitted, Y, **given)
         else:
-            moments = rows.moments(fitted, self._read(Y, offset, trials, covariates, layer))
+            moments = rows.moments(fitted, self._read(Y, offset, trials, covariates, layer, times, sessions))
             X, std = np.asarray(moments.mean), np.sqrt(np.diagonal(moments.covariance, axis1=1, axis2=2))
         X = tables.place(Y, X, list(self.get_feature_names_out()), key_added)
         return (X, std) if return_std else X
@@ -419,6 +454,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         layer: str | None = None,
         summary: Literal["median", "mean"] = "median",
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -426,7 +463,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, covariates, layer
+        Y, offset, trials, covariates, times, sessions, layer
             As in ``transform``.
         level : float
             The probability with which a new observation of the cell lies between the bounds.
@@ -438,7 +475,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         expected, lower, upper : array (n, J)
         """
         quantiles = rows.tails(level)
-        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer)
+        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer, times, sessions)
         expected, lower, upper = rows.predict(fitted, given, quantiles, summary)
         return expected, lower, upper
 
@@ -450,6 +487,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         layer: str | None = None,
     ) -> np.ndarray:
         """Which cells the observed ones of their row say little about.
@@ -459,7 +498,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, level, offset, trials, covariates, layer
+        Y, level, offset, trials, covariates, times, sessions, layer
             As in ``predict_intervals``.
 
         Returns
@@ -467,10 +506,18 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         array of bool (n, J)
         """
         fitted = self._fit()
-        return rows.uncertain(fitted, self._read(Y, offset, trials, covariates, layer), level)
+        return rows.uncertain(fitted, self._read(Y, offset, trials, covariates, layer, times, sessions), level)
 
     def ambiguous_rows(
-        self, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None
+        self,
+        Y: Any,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
+        layer: str | None = None,
     ) -> np.ndarray:
         """Which rows have two places in the picture, far apart, that explain their observed cells.
 
@@ -480,7 +527,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, covariates, layer
+        Y, offset, trials, covariates, times, sessions, layer
             As in ``transform``. The fitted table itself, or new rows.
 
         Returns
@@ -497,7 +544,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         >>> model.ambiguous_rows(Y).shape
         (60,)
         """
-        return modes.two_modes(self._fit(), self._read(Y, offset, trials, covariates, layer).data)
+        return modes.two_modes(self._fit(), self._read(Y, offset, trials, covariates, layer, times, sessions).data)
 
     def impute(
         self,
@@ -506,6 +553,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         layer: str | None = None,
         summary: Literal["median", "mean"] = "median",
     ) -> np.ndarray:
@@ -517,7 +566,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        Y, offset, trials, covariates, layer
+        Y, offset, trials, covariates, times, sessions, layer
             As in ``transform``. The fitted table itself, or new rows.
         summary : {"median", "mean"}
             The posterior median of E[y | f] (of the shares of a multinomial row, divided by their sum), or the
@@ -527,21 +576,94 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         array (n, J)
         """
-        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer)
+        fitted, given = self._fit(), self._read(Y, offset, trials, covariates, layer, times, sessions)
         return np.where(np.isnan(given.values), rows.predict(fitted, given, [], summary)[0], given.values)
 
     def score_samples(
-        self, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None
+        self,
+        Y: Any,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
+        layer: str | None = None,
     ) -> np.ndarray:
         """Log predictive density of each row, its position integrated out; parameters as in ``transform``.
 
-        Of real numbers it is a density in their units: with cells ten times as large it is log 10 lower for each.
+        Of real numbers it is a density in their units: with cells ten times as large it is log 10 lower for each. With
+        ``dynamics`` it is that of a row given the rows of its session before it; they add up to that of the session,
+        whose path is integrated out by a Gaussian approximation.
         """
-        return np.asarray(rows.moments(self._fit(), self._read(Y, offset, trials, covariates, layer)).log_density)
+        return np.asarray(
+            rows.moments(self._fit(), self._read(Y, offset, trials, covariates, layer, times, sessions)).log_density
+        )
 
-    def score(self, Y: Any, y: Any = None, *, offset: Any = None, trials: Any = None, covariates: Any = None) -> float:
+    def score(
+        self,
+        Y: Any,
+        y: Any = None,
+        *,
+        offset: Any = None,
+        trials: Any = None,
+        covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
+    ) -> float:
         """Mean of ``score_samples``. Of counts, densities and probabilities of different families are comparable."""
-        return float(self.score_samples(Y, offset=offset, trials=trials, covariates=covariates).mean())
+        return float(
+            self.score_samples(
+                Y, offset=offset, trials=trials, covariates=covariates, times=times, sessions=sessions
+            ).mean()
+        )
+
+    def forecast(
+        self,
+        n: int,
+        level: float = 0.9,
+        *,
+        session: Any = None,
+        times: Any = None,
+        offset: Any = None,
+        summary: Literal["median", "mean"] = "median",
+    ) -> rows.Forecast:
+        """The rows that follow a session of the fitted table, with intervals; needs ``dynamics``.
+
+        Parameters
+        ----------
+        n : int
+            How many rows.
+        level : float
+            The probability with which a new observation of a cell lies between its bounds.
+        session : label, optional
+            Which session goes on; the last one unless given.
+        times : array (n,), optional
+            Times of the new rows; one median gap of the fitted table from row to row unless given.
+        offset : array (n,), optional
+            As in ``fit``, for the new rows.
+        summary : {"median", "mean"}
+            As in ``impute``.
+
+        Returns
+        -------
+        Forecast
+            With ``times``, positions ``X`` and ``X_std``, and ``expected``, ``lower`` and ``upper`` of the cells.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rflvm import RFLVM
+        >>> t = np.arange(60)
+        >>> Y = np.sin(t[:, None] / 8 + np.arange(6)) + 0.1 * np.random.default_rng(0).normal(size=(60, 6))
+        >>> settings = {"inference": "map", "kernel": "rbf", "n_features": 20, "init": "pca", "max_iter": 60}
+        >>> model = RFLVM(1, dynamics="matern32", random_state=0, **settings).fit(Y, times=t)
+        >>> ahead = model.forecast(5)
+        >>> ahead.times, ahead.expected.shape
+        (array([60., 61., 62., 63., 64.]), (5, 6))
+        """
+        n = checks.check_integer("n", n, 1)
+        return rows.forecast(self._fit(), n, level, session=session, times=times, offset=offset, summary=summary)
 
     def sample(
         self,
@@ -550,9 +672,11 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         offset: Any = None,
         trials: Any = None,
         covariates: Any = None,
+        times: Any = None,
+        sessions: Any = None,
         random_state: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """New rows: positions from their prior, and cells given them.
+        """New rows: positions from their prior, and cells given them; with ``dynamics`` whole paths.
 
         Parameters
         ----------
@@ -564,6 +688,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             As in ``transform``.
         covariates : optional
             Of n_samples rows, as in ``fit``; of average rows, if they are left out.
+        times, sessions : array, optional
+            As in ``fit``; one session at the median gap of the fitted table unless given.
         random_state : int, optional
             Another number gives other rows.
 
@@ -576,7 +702,9 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         fitted = self._fit()
         n = checks.check_integer("n_samples", n_samples, 1)
         seed = fitted.about.seed if random_state is None else checks.check_seed(random_state)
-        return rows.generate(fitted, n, seed, offset=offset, trials=trials, covariates=covariates)
+        return rows.generate(
+            fitted, n, seed, offset=offset, trials=trials, covariates=covariates, times=times, sessions=sessions
+        )
 
     @property
     def effects_(self) -> Effects:
@@ -676,6 +804,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.fitted_ = fitted
         self.draws_ = fitted.draws
         self.embedding_, self.embedding_std_ = fitted.everywhere.embedding, fitted.everywhere.embedding_std
+        self.lengthscale_ = fitted.lengthscale
         self.likelihood_, self.likelihood_reason_ = fitted.likelihood, fitted.about.likelihood_reason
         self.n_iter_, self.convergence_ = fitted.n_iter, fitted.convergence
         self.diagnostics_ = list(fitted.diagnostics)
@@ -717,9 +846,19 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         logger.info('likelihood="auto" chose %s: %s', family.name, reason)
         return family.suited_to(observed), reason
 
-    def _read(self, Y: Any, offset: Any, trials: Any, covariates: Any, layer: str | None) -> rows.Rows:
+    def _read(
+        self,
+        Y: Any,
+        offset: Any,
+        trials: Any,
+        covariates: Any,
+        layer: str | None,
+        times: Any = None,
+        sessions: Any = None,
+    ) -> rows.Rows:
         """Rows to be placed, checked against the fit."""
         given: Any = {"offset": offset, "trials": trials, "covariates": covariates, "layer": layer}
+        given |= {"times": times, "sessions": sessions}
         return rows.read(self._fit(), Y, asked_by=type(self).__name__, **given)
 
     @property

@@ -21,6 +21,8 @@ class Wanted(NamedTuple):
     labels: str | None = None
     classes: tuple[str, ...] = ()
     offset: str | None = None
+    time: str | None = None
+    session: str | None = None
     ignored: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     layer: str | None = None

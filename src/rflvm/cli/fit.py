@@ -85,6 +85,12 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 )
 @click.option("--quick", is_flag=True, help="The same as --inference map: for a first look, or a large table.")
 @click.option(
+    "--dynamics",
+    type=click.Choice(["matern32", "ou"]),
+    help="Rows of a session follow one another: positions are smooth paths over time, or rough ones; see --time and "
+    "--session.",
+)
+@click.option(
     "--kernel",
     default="learned",
     type=click.Choice(["learned", "rbf"]),
@@ -163,6 +169,7 @@ def command(
       rflvm fit words.csv --out words/ --exposure total
       rflvm fit cells.h5ad --out cells/ --layer counts --colour cell_type
       rflvm fit cells.h5ad --out atlas/ --inference stream
+      rflvm fit spikes.csv --out run/ --dynamics matern32 --time seconds --session day
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
     context = click.get_current_context()
@@ -210,8 +217,13 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     checkpoint = None if inference == "map" else folder.checkpoint
     with folder, messages.captured() as captured:
         try:
+            chronology = {} if by_block else table.chronology()
             model.fit(
-                table.frame(), offset=table.offset, checkpoint=checkpoint, layer=wanted.layer if by_block else None
+                table.frame(),
+                offset=table.offset,
+                checkpoint=checkpoint,
+                layer=wanted.layer if by_block else None,
+                **chronology,
             )
             seconds = time.time() - started
             form = {name: options[name] for name in ("image_shape", "ordered")}
@@ -243,6 +255,7 @@ def _model(inference: Any, options: dict[str, Any]) -> RFLVM:
         exposure=options["exposure"],
         n_features=options["features"],
         inference=inference,
+        dynamics=options["dynamics"],
         kernel=options["kernel"],
         n_samples=options["samples"],
         n_burnin=options["burnin"],
@@ -265,12 +278,15 @@ def _help_to_fit(path: str, out: Path, wanted: Wanted, options: dict[str, Any]) 
 def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) -> None:
     """Refuse, before anything is written, what cannot be fitted."""
     from .. import likelihoods
-    from ..data import checks
+    from ..data import checks, tables
+    from ..model import dynamics
 
     # What auto chooses takes all finite numbers, as the Gaussian family does.
     family = likelihoods.Gaussian() if model.likelihood == "auto" else likelihoods.get(model.likelihood)
     try:
-        checks.check_table(table.values, family, None, table.offset, model.n_components)
+        process = dynamics.get(model.dynamics, model.n_components)
+        timeline = checks.timeline_for(process, tables.read(table.frame()), table.times, table.sessions)
+        checks.check_table(table.values, family, None, table.offset, model.n_components, timeline)
     except (TypeError, ValueError) as error:
         raise table.refusal(error) from error
     check_pixels(table.path, table.values.shape[1], image_shape)
@@ -287,7 +303,8 @@ def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
         return []
     if (counts < 0).any() or (counts != np.floor(counts)).any() or counts.max() < 2:
         return []
-    means = np.nanmean(table.values, axis=1)
+    seen = ~np.isnan(table.values).all(axis=1)  # with --dynamics a row may have no cell
+    means = np.nanmean(table.values[seen], axis=1)
     low, high = np.quantile(means[means > 0], [0.05, 0.95])
     if high < UNEQUAL * low:
         return []

@@ -45,7 +45,7 @@ def command(model: str, likelihood: Any, table: str, out: str, summary: Any, wan
     rows = reading.read_rows(table, wanted, fitted)
     with messages.captured():
         try:
-            filled = fitted.impute(rows.frame(), offset=rows.offset, summary=summary)
+            filled = fitted.impute(rows.frame(), offset=rows.offset, summary=summary, **rows.chronology())
         except (TypeError, ValueError) as error:
             raise rows.refusal(error) from error
         _warn_of_uncertain(fitted, rows)
@@ -61,11 +61,12 @@ def _warn_of_uncertain(fitted: Any, rows: Any) -> None:
     import numpy as np
 
     missing = np.isnan(rows.values)
-    gappy = missing.any(axis=1)
-    if not gappy.any():
+    # With a prior over time rows are placed together, and all of them are needed.
+    gappy = missing.any(axis=1) if fitted.fitted_.model.dynamics is None else np.ones(len(missing), bool)
+    if not missing.any():
         return
     offset = None if rows.offset is None else rows.offset[gappy]
-    marked = fitted.uncertain_cells(rows.values[gappy], offset=offset) & missing[gappy]
+    marked = fitted.uncertain_cells(rows.values[gappy], offset=offset, **rows.chronology()) & missing[gappy]
     if marked.any():
         worst = int(marked.sum(axis=0).argmax())
         messages.warn(

@@ -15,7 +15,7 @@ from .columns import Wanted
 
 def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """How a table is to be read: the function gets a ``Wanted``, as ``wanted``."""
-    names = ("labels", "classes", "offset", "ignored", "missing", "layer")
+    names = ("labels", "classes", "offset", "time", "session", "ignored", "missing", "layer")
 
     @functools.wraps(function)
     def with_wanted(**options: Any) -> Any:
@@ -31,6 +31,9 @@ def table_options(function: Callable[..., Any]) -> Callable[..., Any]:
                          "colour the rows by, classes or numbers; it is no part of the table (repeatable)."),
             click.option("--offset", **column, help="Column that is added to every linear predictor of its row: for "
                          "counts the log of an exposure, such as a document's length."),
+            click.option("--time", **column, help="Column with the times of the rows, numbers or dates, for "
+                         "--dynamics."),
+            click.option("--session", **column, help="Column that names the session of each row, for --dynamics."),
             click.option("--ignore", "ignored", multiple=True, **column, help="Column to leave out (repeatable)."),
             click.option("--missing", multiple=True, metavar="MARK", help="What marks a missing cell, besides an empty "
                          "cell, NA, N/A, NaN, null and none (repeatable)."),

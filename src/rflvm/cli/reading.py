@@ -9,7 +9,7 @@ from ..files.npz import FileError
 from ..numerics.errors import InputError
 from . import arrays, delimited, frames, matrix_market, messages, workbooks
 from .columns import Wanted
-from .table import FileTable
+from .table import FileTable, with_chronology
 
 READERS = {
     ".csv": delimited.read,
@@ -49,7 +49,8 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
     with path.open("rb"):  # so that a file which cannot be opened has the same message in every format
         pass
     try:
-        return READERS[kind](path, wanted)
+        more = tuple(name for name in (wanted.time, wanted.session) if name is not None and name not in wanted.classes)
+        return with_chronology(READERS[kind](path, wanted._replace(classes=(*wanted.classes, *more))), wanted)
     except InputError as error:  # the size that the file declares does not fit into memory
         raise FileError(messages.describe(error)) from None
     except MemoryError as error:

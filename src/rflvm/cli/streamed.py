@@ -51,7 +51,8 @@ def open_file(path: str, wanted: Wanted) -> StreamedFile:
     """A file whose columns are all cells."""
     if not Path(path).exists():
         raise FileError(f"{path} is not there: check the path")
-    given = {"--labels": wanted.labels, "--colour": wanted.classes, "--offset": wanted.offset,
+    given = {"--labels": wanted.labels, "--colour": wanted.classes, "--offset": wanted.offset, "--time": wanted.time,
+             "--session": wanted.session,
              "--ignore": wanted.ignored, "--missing": wanted.missing}  # fmt: skip
     for option, value in given.items():
         if value:

@@ -30,6 +30,10 @@ class FileTable:
         The class columns, as text.
     offset : ndarray (N,) or None
         The offset column.
+    times : ndarray (N,) or None
+        The time column: numbers or dates.
+    sessions : list of str or None
+        The session column.
     lines : list of int or None
         The line on which each row is.
     notes : list of str
@@ -45,6 +49,8 @@ class FileTable:
     label_name: str = LABELS
     classes: dict[str, list[str]] = field(default_factory=dict)
     offset: np.ndarray | None = None
+    times: np.ndarray | None = None
+    sessions: list[str] | None = None
     lines: list[int] | None = None
     notes: list[str] = field(default_factory=list)
     marks: frozenset[str] = Wanted().marks
@@ -56,6 +62,10 @@ class FileTable:
     def colours(self) -> dict[str, Any]:
         """The class columns, those of numbers as numbers."""
         return {name: _numbers(column, self.marks) for name, column in self.classes.items()}
+
+    def chronology(self) -> dict[str, Any]:
+        """Times and sessions, as methods of ``RFLVM`` take them."""
+        return {"times": self.times, "sessions": self.sessions}
 
     def row_names(self) -> list[str]:
         """Labels, or numbers from 1."""
@@ -77,6 +87,31 @@ class FileTable:
     def refusal(self, error: Exception) -> FileError:
         """An error of the library about cells, rows or columns, with the lines and column names of the file in it."""
         return FileError(f"{self.path}: {reworded(error, OPTIONS, self.where)}")
+
+
+def with_chronology(table: FileTable, wanted: Wanted) -> FileTable:
+    """The table with its time and session columns, which were read like classes, in their place."""
+    columns = {}
+    for role, name in (("times", wanted.time), ("sessions", wanted.session)):
+        if name is not None:
+            columns[role] = table.classes[name] if name in wanted.classes else table.classes.pop(name)
+    if "times" in columns:
+        table.times = _times(table, wanted.time, columns["times"])
+    table.sessions = columns.get("sessions")
+    return table
+
+
+def _times(table: FileTable, name: str | None, column: list[str]) -> np.ndarray:
+    numbers = np.asarray(_numbers(column, table.marks))
+    if numbers.dtype.kind in "iuf":
+        return numbers.astype(float)
+    try:
+        return np.array(["NaT" if cell.lower() in table.marks else cell for cell in column], "datetime64[ns]")
+    except ValueError as error:
+        raise FileError(
+            f"{table.path}: column {name!r} has times that are neither numbers nor dates such as 2024-05-01T12:30 "
+            f"({error})"
+        ) from error
 
 
 def _numbers(column: list[str], marks: frozenset[str]) -> Any:

@@ -23,8 +23,8 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     """Find the latent positions of the rows of TABLE under MODEL.
 
     MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit; others are left out. Every row
-    is placed on its own: its position does not depend on the others. The output has the posterior mean and standard
-    deviation of each row's position.
+    is placed on its own: its position does not depend on the others. Of a fit with --dynamics the rows of a session are
+    placed together. The output has the posterior mean and standard deviation of each row's position.
 
     \b
     Examples:
@@ -38,7 +38,8 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     rows = reading.read_rows(table, wanted, fitted)
     with messages.captured():
         try:
-            X, std = fitted.transform(rows.frame(), offset=rows.offset, return_std=True)
+            given: dict[str, Any] = {"offset": rows.offset} | rows.chronology()
+            X, std = fitted.transform(rows.frame(), return_std=True, **given)
         except (TypeError, ValueError) as error:
             raise rows.refusal(error) from error
     output.write(out, *output.latent_columns(rows, X, std))

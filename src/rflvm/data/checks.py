@@ -355,14 +355,19 @@ def log_exposures(values: np.ndarray, observed: np.ndarray, usual: np.ndarray) -
 
 
 def check_rows(
-    values: np.ndarray, likelihood: Likelihood, offset: Any, units: Units | None, covariates: np.ndarray | None = None
+    values: np.ndarray,
+    likelihood: Likelihood,
+    offset: Any,
+    units: Units | None,
+    covariates: np.ndarray | None = None,
+    timeline: Timeline | None = None,
 ) -> Table:
     """Rows to be placed in a fitted model, in the units of its table. They may have no observed cell at all."""
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
     offset = check_offset(offset, len(values), log_link=likelihood.log_link)
-    return encode_table(values, likelihood, offset, units, covariates=covariates)
+    return encode_table(values, likelihood, offset, units, timeline, covariates)
 
 
 def check_columns(reading: tables.Reading, J: int, names: tuple[str, ...] | None, estimator: str) -> None:

@@ -72,6 +72,9 @@ def summary(arrays: dict[str, np.ndarray], seed: int = 0) -> list[Quantity]:
         partners = (rows + rng.integers(1, N, len(rows))) % N
         kernels = np.stack([_kernels(X[c], W[c], rows, partners) for c in range(len(X))])
         quantities.append(_of_rows(KERNEL, Agreement(rhats(kernels), esses(kernels)), rows, N))
+    if "lengthscale" in arrays:
+        logs = np.log(arrays["lengthscale"])
+        quantities.append(Quantity("log lengthscale", float(rhats(logs).max()), float(esses(logs).min())))
     heights = arrays["log_joint"]
     return [*quantities, Quantity(HEIGHT, rhat(heights), ess(heights))]
 

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from ..data import checks
 from ..data.covariates import Covariate, Covariates
+from ..data.times import Timeline
 from ..likelihoods import Likelihood
 from ..maximum.competition import Start
 from ..maximum.draws import laplace_draws
@@ -58,6 +59,8 @@ class About:
         Covariates of the rows, coded.
     coding : tuple of Covariate
         What the covariates are, and how they are coded.
+    timeline : Timeline or None
+        Times and sessions of the rows, for a prior over time.
     """
 
     values: Float[np.ndarray, "N J"]
@@ -71,6 +74,7 @@ class About:
     likelihood_reason: str
     covariates: Float[np.ndarray, "N C"] | None = None
     coding: tuple[Covariate, ...] = ()
+    timeline: Timeline | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -197,6 +201,13 @@ class Fitted:
         return diagnostics.disagreeing(self.diagnostics)
 
     @property
+    def lengthscale(self) -> Float[np.ndarray, " D"] | None:
+        """Posterior median of the lengthscale of each dimension, with a prior over time."""
+        if self.model.dynamics is None:
+            return None
+        return np.broadcast_to(np.median(self.aligned["lengthscale"], axis=(0, 1)), (self.n_components,)).astype(float)
+
+    @property
     def totals(self) -> np.ndarray | None:
         """Totals of the rows of a family that models them given their total, NaN where a cell is missing."""
         return self.likelihood.totals(self.about.values)
@@ -233,7 +244,7 @@ class Fitted:
 
 def _table(draws: Draws, about: About) -> checks.Table:
     family = draws.model.likelihood
-    return checks.encode_table(about.values, family, about.offset, draws.units, covariates=about.covariates)
+    return checks.encode_table(about.values, family, about.offset, draws.units, about.timeline, about.covariates)
 
 
 def _data(draws: Draws, about: About) -> Data:

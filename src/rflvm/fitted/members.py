@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 from scipy import stats
 
 from ..model.draws import Draws
@@ -52,6 +52,7 @@ class Members(NamedTuple):
     anchors: Float[Array, "S A D"]
     F: Float[Array, "A J"]  # of the anchors, without offset and covariates, mean over members
     points: Float[Array, "S P D"]  # of a standard Student t
+    lengthscale: Float[Array, "S L"] | None = None  # of a prior over time
 
     @property
     def functions(self) -> Functions:
@@ -81,7 +82,16 @@ def members_of(draws: Draws, mask: Bool[np.ndarray, "N J"], seed: int, positions
     flat = lambda part: part.reshape(-1, *part.shape[2:])  # noqa: E731
     X, W, beta = flat(draws["X"][:, kept]), flat(draws["W"][:, kept]), flat(draws["beta"])
     theta = {name: flat(draws[name][:, kept]) for name in draws.theta}
-    return choose_members(X, W, beta, theta, mask, seed, positions)
+    members = choose_members(X, W, beta, theta, mask, seed, positions)
+    if "lengthscale" not in draws.arrays:
+        return members
+    lengthscale = flat(draws["lengthscale"][:, kept])[_chosen(len(X))]
+    return members._replace(lengthscale=jnp.asarray(lengthscale, float))
+
+
+def _chosen(S: int) -> Int[np.ndarray, " M"]:
+    """At most ``N_MEMBERS`` of S draws, evenly spaced."""
+    return np.unique(np.linspace(0, S - 1, N_MEMBERS).round().astype(int))
 
 
 def choose_members(
@@ -94,7 +104,7 @@ def choose_members(
     positions: Float[np.ndarray, "N D"] | None = None,
 ) -> Members:
     """At most ``N_MEMBERS`` of the aligned draws, evenly spaced, and ``N_ANCHORS`` of the rows."""
-    chosen = np.unique(np.linspace(0, len(X) - 1, N_MEMBERS).round().astype(int))
+    chosen = _chosen(len(X))
     rows = np.sort(np.random.default_rng(seed).permutation(X.shape[1])[:N_ANCHORS])
     anchors, W, beta = X[chosen][:, rows], W[chosen], beta[chosen]
     smooth = without_effects(beta, W.shape[1])

@@ -17,7 +17,8 @@ table does not determine f, the mean of exp(f) is a number from the tail; the me
 f or of exp(f).
 
 Every number is computed in blocks of rows of a fixed size and with the same points for every row, so that the answer
-for a row does not depend on the rows beside it, to the last bit.
+for a row does not depend on the rows beside it, to the last bit. With a prior over time sessions are in the place of
+rows: ``paths.py``.
 """
 
 from __future__ import annotations
@@ -332,13 +333,29 @@ def generate(
     n = len(offset)
     X = np.asarray(jax.random.normal(key_X, (n, model.D), float))
     which = np.asarray(jax.random.randint(key_member, (n,), 0, len(members.W)))
-    keys = np.asarray(jax.random.key_data(jax.random.split(key_cells, n)))
+    return X, generate_cells(key_cells, X, which, offset, trials, covariates, totals, members, model)
+
+
+def generate_cells(
+    key: Array,
+    X: Float[np.ndarray, "n D"],
+    which: Int[np.ndarray, " n"],
+    offset: Float[np.ndarray, " n"],
+    trials: Float[np.ndarray, "n J"] | None,
+    covariates: Float[np.ndarray, "n C"] | None,
+    totals: Float[np.ndarray, " n"],
+    members: Members,
+    model: Model,
+) -> Float[np.ndarray, "n K"]:
+    """Cells of rows at positions, each row under one member."""
+    n = len(offset)
+    keys = np.asarray(jax.random.key_data(jax.random.split(key, n)))
     size = block_size(members.beta.shape[2])
     parts = [
         np.asarray(cells_at(*block, members, model))[:n_true]
         for n_true, block in cut((keys, X, which, offset, trials, covariates, totals), n, size)
     ]
-    return X, np.concatenate(parts)
+    return np.concatenate(parts)
 
 
 @functools.partial(compiled, static_argnames="model")

@@ -8,7 +8,8 @@ families with units: here rows are brought to it, and what is predicted is broug
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -20,6 +21,7 @@ from ..data import checks, tables
 from ..data.blocks.encoding import Encoder, block_size
 from ..data.blocks.sources import open_table
 from ..data.covariates import encode
+from ..data.times import Timeline
 from ..model.joint import Data
 from ..numerics import scalars
 from ..numerics.errors import InputError
@@ -29,7 +31,7 @@ from ..streaming.epochs import data_of
 from ..streaming.placing import anchors_of
 from ..streaming.programs import place
 from ..streaming.result import standard_deviations
-from . import prediction
+from . import paths, prediction
 from .fit import Fitted
 
 PRECISION = "float32"  # of rows that are placed fast
@@ -44,8 +46,8 @@ class Rows(NamedTuple):
 
 
 def read(
-    fitted: Fitted, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, layer: str | None = None,
-    asked_by: str = "RFLVM",
+    fitted: Fitted, Y: Any, *, offset: Any = None, trials: Any = None, covariates: Any = None, times: Any = None,
+    sessions: Any = None, layer: str | None = None, asked_by: str = "RFLVM",
 ) -> Rows:  # fmt: skip
     """Rows with the columns of the fit, from a table of any kind; ``asked_by`` is named where the columns differ."""
     reading = tables.read(Y, layer)
@@ -55,7 +57,8 @@ def read(
     if about.exposure is not None:
         checks.refuse_offset(offset)
     Z = encode(about.coding, covariates, len(reading.values), Y)
-    table = checks.check_rows(reading.values, family, offset, fitted.units, Z)
+    timeline = _timeline(fitted, reading, times, sessions)
+    table = checks.check_rows(reading.values, family, offset, fitted.units, Z, timeline)
     if about.exposure is not None:
         table = table._replace(offset=checks.log_totals(reading.values, about.values))
     with precision("float64"):
@@ -93,9 +96,21 @@ def fast_positions(
     return X, standard_deviations(triangles, X.shape[1])
 
 
+def _timeline(fitted: Fitted, reading: tables.Reading, times: Any, sessions: Any) -> Timeline | None:
+    """Times and sessions of rows; those that have none are as far apart as those of the fit."""
+    timeline, of_fit = checks.timeline_for(fitted.model.dynamics, reading, times, sessions), fitted.about.timeline
+    if timeline is None or of_fit is None or times is not None or reading.kind == "timeseries":
+        return timeline
+    return timeline._replace(times=of_fit.typical * timeline.times, typical=of_fit.typical)
+
+
 def moments(fitted: Fitted, rows: Rows) -> prediction.Moments:
     """Posterior mean and covariance of each row's position, and its log predictive density."""
-    found = by_block(fitted, lambda placed, block: prediction.moments(placed), rows.data)
+    if fitted.model.dynamics is None:
+        found = by_block(fitted, lambda placed, block: prediction.moments(placed), rows.data)
+    else:
+        parts = [paths.moments(session) for _, session in _sessions(fitted, rows.data)]
+        found = jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
     loss = log_scales(~np.isnan(rows.values), fitted.units).sum(axis=1)
     return found._replace(log_density=found.log_density - loss)
 
@@ -191,19 +206,93 @@ def _at_positions(
     return restored(Y if totals is None else Y * np.nanmean(totals), offset, fitted.units)
 
 
+class Forecast(NamedTuple):
+    """Rows after the last one of a session.
+
+    Attributes
+    ----------
+    times : array (n,)
+        In the unit of the fit.
+    X, X_std : array (n, D)
+        Posterior mean and standard deviation of positions.
+    expected, lower, upper : array (n, J)
+        As ``RFLVM.predict_intervals``.
+    """
+
+    times: np.ndarray
+    X: np.ndarray
+    X_std: np.ndarray
+    expected: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+
+def forecast(
+    fitted: Fitted, n: int, level: float, session: Any = None, times: Any = None, offset: Any = None,
+    summary: str = "median",
+) -> Forecast:  # fmt: skip
+    """The rows that follow a session of the table, as rows of it without observed cells."""
+    about, timeline = fitted.about, fitted.about.timeline
+    if timeline is None:
+        raise ValueError('forecast needs a prior over time: fit with dynamics="matern32"')
+    labels = list(timeline.labels)
+    if session is not None and session not in labels:
+        raise InputError(
+            "{parameter} must be one of {labels}, got {value}", parameter="session", labels=labels, value=repr(session)
+        )
+    rows = timeline.slices[-1 if session is None else labels.index(session)]
+    before = timeline.times[rows]
+    ahead = before[-1] + timeline.typical * np.arange(1, n + 1) if times is None else times
+    if np.shape(ahead) != (n,):
+        raise InputError(
+            "{parameter} must be the {n} times of the new rows, got shape {shape}",
+            parameter="times",
+            n=n,
+            shape=np.shape(ahead),
+        )
+    values = np.concatenate([about.values[rows], np.full((n, about.values.shape[1]), np.nan)])
+    whole = tables.read(values)
+    together = checks.timeline_for(
+        fitted.model.dynamics, whole, np.concatenate([before, np.asarray(ahead, float)]), None
+    )
+    new = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
+    offsets = np.concatenate([about.offset[rows], new])
+    Z = about.covariates  # of average rows, where they are not known
+    Z = None if Z is None else np.concatenate([Z[rows], np.zeros((n, Z.shape[1]))])
+    table = checks.check_rows(values, fitted.likelihood, offsets, fitted.units, Z, together)
+    with precision("float64"):
+        extended = Rows(values, table.offset, checks.to_device(table, "float64"))
+    where = moments(fitted, extended)
+    cells = predict(fitted, extended, tails(level), summary)
+    std = np.sqrt(np.diagonal(where.covariance, axis1=1, axis2=2))
+    assert together is not None
+    return Forecast(together.times[-n:], np.asarray(where.mean)[-n:], std[-n:], *(part[-n:] for part in cells))
+
+
 def generate(
-    fitted: Fitted, n: int, seed: int, *, offset: Any = None, trials: Any = None, covariates: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """New rows: positions (n, D) from their prior, cells (n, J) given them; totals are drawn from the table's."""
+    fitted: Fitted, n: int, seed: int, *, offset: Any = None, trials: Any = None, covariates: Any = None,
+    times: Any = None, sessions: Any = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """New rows: positions (n, D) from their prior, cells (n, J) given them; totals are drawn from the table's.
+
+    With a prior over time they are whole sessions, evenly spaced as the rows of the fit unless ``times`` are given.
+    """
+    timeline = _timeline(fitted, tables.read(np.zeros((n, 1))), times, sessions)
     totals = np.zeros(n)
     if fitted.totals is not None:
         known = fitted.totals[~np.isnan(fitted.totals)]
         totals = np.random.default_rng(seed).choice(known, n)
     offset = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
     with precision("float64"):
-        key, per_cell = jax.random.key(seed), _trials(fitted, n, trials)
+        key, members, model = jax.random.key(seed), fitted.members, fitted.model
         Z = _covariates(fitted, n, covariates)
-        X, Y = prediction.generate(key, _inside(offset, fitted), per_cell, Z, totals, fitted.members, fitted.model)
+        given = _inside(offset, fitted), _trials(fitted, n, trials), Z, totals
+        if timeline is None:
+            X, Y = prediction.generate(key, *given, members, model)
+        else:
+            key_X, key_cells = jax.random.split(key)
+            X, which = paths.generate(key_X, timeline, members, model)
+            Y = prediction.generate_cells(key_cells, X, which, *given, members, model)
     return X, restored(Y, offset, fitted.units)
 
 
@@ -228,17 +317,51 @@ def _covariates(fitted: Fitted, n: int, covariates: Any) -> np.ndarray | None:
 
 def by_block(fitted: Fitted, function: Callable[..., Any], data: Data, *more: np.ndarray) -> Any:
     """A function of the placed points of a block of rows and of the block, applied to all blocks and concatenated."""
-    parts, n_done = [], 0
+    placed_blocks = _placed_rows if fitted.model.dynamics is None else _placed_sessions
+    parts = []
     with precision("float64"):
-        for block, n, *rest in prediction.blocks(data, *more):
-            placed = prediction.place(block, fitted.members, fitted.model)
-            impossible = ~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n]
-            if impossible.any():
-                row = n_done + int(impossible.argmax())
-                raise InputError(
-                    "{where:row {row}} has probability 0 under the fit at every position: look at its cells and offset",
-                    row=row,
-                )
+        for placed, block, n, *rest in placed_blocks(fitted, data, *more):
             parts.append(jax.tree.map(lambda part, n=n: np.asarray(part)[:n], function(placed, block, *rest)))
-            n_done += n
     return jax.tree.map(lambda *parts: np.concatenate(parts), *parts)
+
+
+def _placed_rows(fitted: Fitted, data: Data, *more: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """Points of the posterior of each row by itself, block by block."""
+    n_done = 0
+    for block, n, *rest in prediction.blocks(data, *more):
+        placed = prediction.place(block, fitted.members, fitted.model)
+        _refuse_impossible(~np.isfinite(np.asarray(placed.log_weight).max(axis=(0, 1)))[:n], n_done)
+        yield placed, block, n, *rest
+        n_done += n
+
+
+def _placed_sessions(fitted: Fitted, data: Data, *more: np.ndarray) -> Iterator[tuple[Any, ...]]:
+    """Points on paths of whole sessions, in blocks of rows that begin where a session does."""
+    for rows, session in _sessions(fitted, data):
+        by_row = np.moveaxis(np.asarray(session.paths), 2, 0)
+        part = jax.tree.map(lambda part, rows=rows: np.asarray(part)[rows], data._replace(chronology=None))
+        for block, n, points, *rest in prediction.blocks(part, by_row, *(part[rows] for part in more)):
+            X = jnp.moveaxis(points, 0, 2)
+            yield prediction.Placed(X, jnp.zeros(X.shape[:3])), block, n, *rest
+
+
+def _sessions(fitted: Fitted, data: Data) -> Iterator[tuple[slice, paths.Session]]:
+    """The rows of each session and its posterior, computed with the same random numbers for all sessions."""
+    assert data.chronology is not None
+    starts = np.append(np.flatnonzero(np.asarray(data.chronology.first)), len(data.Y))
+    with precision("float64"):
+        key = jax.random.key(fitted.about.seed)
+        for start, stop in itertools.pairwise(starts.tolist()):
+            rows = slice(start, stop)
+            session = paths.place(key, *paths.padded(data, data.chronology, rows), fitted.members, fitted.model)
+            session = paths.first_rows(session, stop - start)
+            _refuse_impossible(~np.isfinite(session.log_density.sum(axis=0, keepdims=True))[0], start)
+            yield rows, session
+
+
+def _refuse_impossible(impossible: Bool[np.ndarray, " n"], n_before: int) -> None:
+    if impossible.any():
+        raise InputError(
+            "{where:row {row}} has probability 0 under the fit at every position: look at its cells and offset",
+            row=n_before + int(impossible.argmax()),
+        )

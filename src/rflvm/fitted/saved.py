@@ -19,11 +19,13 @@ import numpy as np
 from .. import likelihoods
 from ..data import checks
 from ..data.covariates import Covariate
+from ..data.times import Timeline
 from ..files import npz
 from ..files.trees import arrays_of, restore
 from ..likelihoods import Likelihood
 from ..maximum.competition import Start
 from ..model.draws import Draws, Run, predictors_shape, small_parts
+from ..model.dynamics import Matern
 from ..model.joint import Model, Prior, state_shapes
 from ..numerics.precision import precision
 from ..numerics.units import Units
@@ -40,7 +42,10 @@ KIND = "model"
 SETTINGS = ("inference", "kernel", "exposure")
 STREAMED = ("embedding", "covariance", "rows", "anchors")  # arrays of ``fit.Streamed``
 UNBOUNDED = ("members.lowest", "members.highest")  # what may be infinite
-_CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {"Prior": Prior}
+_CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {
+    "Prior": Prior,
+    "Matern": Matern,
+}
 
 
 def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
@@ -50,6 +55,7 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
     packed |= {
         "likelihood_": fitted.likelihood,
         "prior": fitted.model.prior,
+        "dynamics": fitted.model.dynamics,
         "settings": {name: getattr(about, name) for name in SETTINGS},
         "likelihood_reason_": about.likelihood_reason,
         "n_iter_": fitted.n_iter,
@@ -83,6 +89,10 @@ def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
     if about.covariates is not None:
         arrays["_covariates"] = about.covariates
     arrays |= arrays_of({"rows": {f"{i}": quantity[3:] for i, quantity in enumerate(fitted.diagnostics)}})
+    if about.timeline is not None:
+        packed["sessions"] = [_label(label) for label in about.timeline.labels]
+        packed["typical_gap"] = about.timeline.typical
+        arrays |= {"_times": about.timeline.times, "_session": about.timeline.session}
     arrays |= {f"draws.{name}": array for name, array in draws.arrays.items()}
     if fitted.streamed is not None:
         packed["epochs"] = [list(epoch) for epoch in fitted.streamed.epochs]
@@ -138,11 +148,12 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
         likelihood_reason=packed["likelihood_reason_"],
         covariates=arrays.get("_covariates"),
         coding=tuple(_covariate(*fields) for fields in packed.get("covariates", ())),
+        timeline=_timeline(packed, arrays),
         **settings,
     )
     D = arrays["embedding_"].shape[1]
     draws = Draws(
-        model=Model(packed["likelihood_"], D, packed["draws"]["H"], prior),
+        model=Model(packed["likelihood_"], D, packed["draws"]["H"], prior, packed.get("dynamics")),
         arrays={name[6:]: array for name, array in arrays.items() if name.startswith("draws.")},
         beta_thin=packed["draws"]["beta_thin"],
         interrupted=packed["draws"]["interrupted"],
@@ -154,11 +165,13 @@ def _unpacked(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Fitted:
             computed = members_among(draws, about, None if about.inference == "gibbs" else arrays["embedding_"])
             arrays = arrays | {f"members.{end}": getattr(computed, end) for end in ("lowest", "highest")}
         placeholders: Any = dict.fromkeys(Members._fields, 0) | {"theta": dict.fromkeys(packed["theta"], 0)}
+        if "members.lengthscale" not in arrays:
+            placeholders["lengthscale"] = None
         members = restore({"members": Members(**placeholders)}, arrays)["members"]
         if packed["run"] is not None:
             draws.run = Run(**(packed["run"] | {"moves": tuple(packed["run"]["moves"])}))
             table = checks.encode_table(
-                about.values, draws.model.likelihood, about.offset, draws.units, covariates=about.covariates
+                about.values, draws.model.likelihood, about.offset, draws.units, about.timeline, about.covariates
             )
             data = checks.to_device(table, "float64")
             like = chain_shapes(data, draws.model, Moves(*draws.run.moves))  # pyright: ignore[reportArgumentType]
@@ -218,6 +231,22 @@ def _arrangement(fields: dict[str, Any]) -> Arrangement:
     return Arrangement(**(fields | {"chains": tuple(fields["chains"]), "elpd": elpd}))
 
 
+def _timeline(packed: dict[str, Any], arrays: dict[str, np.ndarray]) -> Timeline | None:
+    """Times and sessions, before anything is made of them."""
+    if packed.get("dynamics") is None:
+        return None
+    timeline = Timeline(arrays["_times"], arrays["_session"], tuple(packed["sessions"]), packed["typical_gap"])
+    N = len(arrays["_values"])
+    step = np.diff(timeline.session)
+    if timeline.times.shape != (N,) or timeline.session.shape != (N,) or not np.isfinite(timeline.times).all():
+        raise ValueError(f"times and sessions must be {N} numbers each")
+    if timeline.session[0] != 0 or not np.isin(step, [0, 1]).all() or timeline.session[-1] + 1 != len(timeline.labels):
+        raise ValueError("sessions do not follow one another")
+    if not (timeline.gap[~timeline.first] > 0).all() or not timeline.typical > 0:
+        raise ValueError("times do not increase within a session")
+    return timeline
+
+
 def _units(arrays: dict[str, np.ndarray]) -> Units | None:
     """The units of the table, before anything is standardised by them; version 0.1 had none."""
     if "units.scale" not in arrays:
@@ -264,6 +293,8 @@ def _problems(fitted: Fitted) -> Iterator[str]:
         "members.F": (members.F, (n_anchors, n_predictors)),
         "members.points": (members.points, (n_members, members.points.shape[1], D)),
     }
+    if state.lengthscale is not None:
+        expected["members.lengthscale"] = members.lengthscale, (n_members, *state.lengthscale.shape)
     expected |= {
         f"members.{name}": (members.theta[name], (n_members, *state.theta[name].shape)) for name in state.theta
     }
@@ -307,8 +338,8 @@ def _pack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if isinstance(value, np.ndarray):
         arrays[name] = value
         return {"array": name}
-    if isinstance(value, Likelihood | Prior):
-        fields = dataclasses.asdict(value) if isinstance(value, Prior) else value.parameters()
+    if isinstance(value, Likelihood | Prior | Matern):
+        fields = value.parameters() if isinstance(value, Likelihood) else dataclasses.asdict(value)
         packed = {key: _pack(f"{name}.{key}", field, arrays) for key, field in fields.items()}
         return {"class": type(value).__name__, "fields": packed}
     return value.item() if isinstance(value, np.generic) else value

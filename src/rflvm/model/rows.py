@@ -34,22 +34,32 @@ def row_values(X: Float[Array, "N D"], state: State, data: Data, model: Model) -
 
 def expand(X: Float[Array, "N D"], state: State, data: Data, model: Model, prior: Conditional | None = None) -> Local:
     """Value, gradient and metric of each row, its prior N(0, I) or what its neighbours in time make of it."""
-    F, dF = _predictor_and_slopes(X, state.W, state.beta, data)
-    cells, G, curvature = _slope_and_curvature(F, state.theta, data, model)
+    cells = cell_expansion(X, state.W, state.beta, state.theta, data, model)
     if prior is not None:
         away = X - prior.mean
         return Local(
             X=X,
-            value=cells.sum(axis=1) - 0.5 * jnp.sum(prior.precision * away**2, axis=1),
-            gradient=jnp.einsum("dnj,nj->nd", dF, G) - prior.precision * away,
-            metric=_cell_information(dF, curvature) + jax.vmap(jnp.diag)(prior.precision),
+            value=cells.value - 0.5 * jnp.sum(prior.precision * away**2, axis=1),
+            gradient=cells.gradient - prior.precision * away,
+            metric=cells.metric + jax.vmap(jnp.diag)(prior.precision),
         )
     return Local(
         X=X,
-        value=cells.sum(axis=1) - 0.5 * jnp.sum(X**2, axis=1),
-        gradient=jnp.einsum("dnj,nj->nd", dF, G) - X,
-        metric=_metric(dF, curvature),
+        value=cells.value - 0.5 * jnp.sum(X**2, axis=1),
+        gradient=cells.gradient - X,
+        metric=cells.metric + jnp.eye(X.shape[1], dtype=X.dtype)[None],
     )
+
+
+def cell_expansion(
+    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict[str, Array], data: Data,
+    model: Model,
+) -> Local:  # fmt: skip
+    """The same of the cells of each row alone, without a prior."""
+    F, dF = _predictor_and_slopes(X, W, beta, data)
+    cells, G, curvature = _slope_and_curvature(F, theta, data, model)
+    information = jnp.einsum("dnj,enj->nde", dF, dF * curvature[None])
+    return Local(X, cells.sum(axis=1), jnp.einsum("dnj,nj->nd", dF, G), information)
 
 
 def information(
@@ -57,16 +67,8 @@ def information(
     model: Model,
 ) -> Float[Array, "N D D"]:  # fmt: skip
     """The metric of each row at X: its prior precision plus the Fisher information of its cells."""
-    return cell_information(X, W, beta, theta, data, model) + jnp.eye(X.shape[1], dtype=X.dtype)[None]
-
-
-def cell_information(
-    X: Float[Array, "N D"], W: Float[Array, "H D"], beta: Float[Array, "M J"], theta: dict[str, Array], data: Data,
-    model: Model,
-) -> Float[Array, "N D D"]:  # fmt: skip
-    """The Fisher information of the cells of each row about its position."""
-    F, dF = _predictor_and_slopes(X, W, beta, data)
-    return _cell_information(dF, _slope_and_curvature(F, theta, data, model)[2])
+    cells = cell_expansion(X, W, beta, theta, data, model)
+    return cells.metric + jnp.eye(X.shape[1], dtype=X.dtype)[None]
 
 
 def _predictor_and_slopes(
@@ -81,14 +83,6 @@ def _predictor_and_slopes(
 def _slope_and_curvature(F, theta, data: Data, model: Model):
     parts = model.likelihood.slope_and_curvature(data.Y, F, theta, data.trials)
     return parts if data.mask is None else tuple(jnp.where(data.mask, part, 0) for part in parts)
-
-
-def _cell_information(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:
-    return jnp.einsum("dnj,enj->nde", dF, dF * curvature[None])
-
-
-def _metric(dF: Float[Array, "D N J"], curvature: Float[Array, "N J"]) -> Float[Array, "N D D"]:
-    return _cell_information(dF, curvature) + jnp.eye(dF.shape[0], dtype=dF.dtype)[None]
 
 
 def scoring_direction(local: Local) -> Float[Array, "N D"]:

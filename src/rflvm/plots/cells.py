@@ -152,12 +152,17 @@ def predictions(model: RFLVM, *, n_cells: int = 200, level: float = 0.9, random_
     about = fitted.about
     rows = np.sort(rng.permutation(len(about.values))[:MOST_ROWS])
     values, trials = about.values[rows], fitted.likelihood.trials_per_cell
+    # With a prior over time the rows of a session are predicted together.
+    asked, timeline = rows if about.timeline is None else np.arange(len(about.values)), about.timeline
     parts = model.predict_intervals(
-        values,
+        about.values[asked],
         level,
-        offset=about.offset[rows] if about.exposure is None else None,
-        trials=None if trials is None else trials[rows],
+        offset=about.offset[asked] if about.exposure is None else None,
+        trials=None if trials is None else trials[asked],
+        times=None if timeline is None else timeline.times,
+        sessions=None if timeline is None else timeline.session,
     )
+    parts = parts if timeline is None else [part[rows] for part in parts]
     n, j = np.nonzero(~np.isnan(values))
     chosen = rng.permutation(len(n))[:n_cells]
     n, j = n[chosen], j[chosen]

@@ -32,7 +32,8 @@ def latent(
     """The rows at their posterior means, coloured, with credible ellipses.
 
     Rows on which chains do not agree are in a diamond, as long as they are not most of them. A model with one
-    latent dimension is drawn as a strip, its rows spread out vertically to be seen.
+    latent dimension is drawn as a strip, its rows spread out vertically to be seen. With a
+    prior over time the path of each session is drawn, on a strip against its times.
 
     Parameters
     ----------
@@ -76,12 +77,15 @@ def latent(
     with_ellipse = np.random.default_rng(0).permutation(N)[: check_integer("n_ellipses", n_ellipses, 0)]
     if fitted.n_components == 1:
         ax = axes(ax)
-        points = np.column_stack([fitted.embedding[:, 0], spread(N)])
+        points = np.column_stack([fitted.embedding[:, 0], _heights(fitted)])
         half = np.sqrt(chi2.ppf(level, 1)) * fitted.embedding_std[with_ellipse, 0]
         x, y = points[with_ellipse].T
         ax.hlines(y, x - half, x + half, color=MISSING, lw=0.8, alpha=0.6, zorder=1)
         ax.set_xlabel(dimension(0))
-        ax.set_yticks([])
+        if fitted.about.timeline is None:
+            ax.set_yticks([])
+        else:
+            ax.set_ylabel("time")
     else:
         first, second = check_plane(fitted, dimensions)
         ax = axes(ax)
@@ -89,6 +93,9 @@ def latent(
         covariance = row_covariances(fitted)[with_ellipse][:, [first, second]][:, :, [first, second]]
         _draw_ellipses(ax, points[with_ellipse], covariance, level)
         name_dimensions(ax, first, second)
+    if fitted.about.timeline is not None:
+        for rows in fitted.about.timeline.slices:
+            ax.plot(*points[rows].T, color=MISSING, lw=0.6, alpha=0.5, zorder=1)
     _draw_points(ax, points, colouring, label, plain=colour is None)
     if ambiguous:
         ax.scatter(*points[two_modes(fitted)].T, s=60, facecolors="none", edgecolors=MISSING, lw=0.9)
@@ -101,6 +108,12 @@ def latent(
 def _size(N: int) -> float:
     """Area of a point."""
     return float(np.clip(9000 / N, 11, 26))
+
+
+def _heights(fitted: Any) -> Float[np.ndarray, " N"]:
+    """Of the rows of a strip: their times, if they have any."""
+    timeline = fitted.about.timeline
+    return spread(len(fitted.embedding)) if timeline is None else timeline.times
 
 
 def spread(N: int) -> Float[np.ndarray, " N"]:

@@ -57,6 +57,11 @@ def build(
     names = titled_columns(fitted)
     arrays = _arrays(fitted, rows, columns) | {"centre": centre[columns], "spread": spread[columns]}
     arrays |= {f"colour{i}": colouring.values[rows].astype("<f4") for i, colouring in enumerate(colourings.values())}
+    if fitted.about.timeline is not None:
+        arrays |= {
+            "times": fitted.about.timeline.times[rows],
+            "session": fitted.about.timeline.session[rows].astype("<i4"),
+        }
     block, places = _packed(arrays)
     place_of = {int(j): place for place, j in enumerate(columns)}
     header = {
@@ -77,6 +82,9 @@ def build(
         "missing": MISSING,
         "arrays": places,
     }
+    timeline = fitted.about.timeline
+    if timeline is not None:
+        header["sessions"] = [str(label) for label in timeline.labels]
     return Payload(as_json(header), base64.b64encode(zlib.compress(block, 9)).decode(), rows, columns, order)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from ...likelihoods.base import sum_observed
 from ...model.joint import Data, Model, State, is_marginal, predictor
-from ...model.rows import cell_information
+from ...model.rows import cell_expansion
 
 
 class PathTuning(NamedTuple):
@@ -67,7 +67,7 @@ def track(tuning: Tuning, state: State, data: Data, model: Model, rate: Array) -
 
 
 def _information(state: State, data: Data, model: Model) -> Float[Array, "N D D"]:
-    return cell_information(state.X, state.W, state.beta, state.theta, data, model)
+    return cell_expansion(state.X, state.W, state.beta, state.theta, data, model).metric
 
 
 def mean_curvature(state: State, data: Data, model: Model) -> Float[Array, " J"]:

@@ -1,6 +1,6 @@
 """What columns are: mixed tables, ordered answers and outliers, each against the families that one would take instead.
 
-    python benchmarks/columns.py [mixed | ordinal | outliers]
+    python benchmarks/columns.py [covariates | mixed | ordinal | outliers]
 
 All with ``rflvm.maximise``, M = 100, five seeds; R^2 is that of X after the best affine map.
 
@@ -11,6 +11,8 @@ integrated from half a category below to half a category above (of the first and
 infinity).
 ``mixed``: S-curves of 300 rows with 20 Gaussian, 20 Poisson and 20 Bernoulli columns, against each third alone and all
 as if Gaussian.
+``covariates``: S-curves (300 x 60) of Gaussian (noise 0.5), Poisson and Bernoulli cells; the same with rows of three
+batches, whose effects on F are N(0, 1) for each column, with the batches ignored and given.
 Writes benchmarks/results/columns_*.json.
 """
 
@@ -103,6 +105,48 @@ def _log_density(model: RFLVM, Y: np.ndarray, hidden: np.ndarray) -> float:
     return float(np.log(np.maximum(np.mean(total, axis=0), 1e-12))[hidden].mean())
 
 
+def covariates() -> None:
+    """A batch effect on every column: without it, ignored, and given as a covariate."""
+    rows: list[dict[str, Any]] = []
+    for family in ("gaussian", "poisson", "bernoulli"):
+        for seed in SEEDS:
+            truth = make_s_curve(300, 60, emissions=family, seed=seed)
+            rng = np.random.default_rng(100 + seed)
+            batch = rng.integers(0, 3, 300)
+            F = truth.F + rng.normal(size=(3, 60))[batch]
+            Y = {
+                "gaussian": lambda rng=rng, F=F: F + 0.5 * rng.normal(size=F.shape),
+                "poisson": lambda rng=rng, F=F: rng.poisson(np.exp(F)).astype(float),
+                "bernoulli": lambda rng=rng, F=F: (rng.random(F.shape) < 1 / (1 + np.exp(-F))).astype(float),
+            }[family]()
+            row: dict[str, Any] = {"family": family, "seed": seed}
+            for name, table, given in (
+                ("no batches", truth.data, None), ("ignored", Y, None), ("given", Y, batch.astype(str)),
+            ):  # fmt: skip
+                row[name] = r2_affine(truth.X, rflvm.maximise(table, family, covariates=given, seed=seed).X)
+            _add(rows, row, "columns_covariates")
+
+
+def mixed() -> None:
+    """A third of the columns of each family, together, alone, and all as if Gaussian."""
+    rows: list[dict[str, Any]] = []
+    for seed in SEEDS:
+        truth = make_s_curve(300, 60, emissions="gaussian", seed=seed)
+        rng = np.random.default_rng(100 + seed)
+        F = truth.F
+        Y = np.concatenate([
+            F[:, :20] + 0.5 * rng.normal(size=(300, 20)), rng.poisson(np.exp(F[:, 20:40])),
+            rng.random((300, 20)) < 1 / (1 + np.exp(-F[:, 40:])),
+        ], axis=1)  # fmt: skip
+        thirds = {"gaussian": range(20), "poisson": range(20, 40), "bernoulli": range(40, 60)}
+        row: dict[str, Any] = {"seed": seed}
+        for name, columns in thirds.items():
+            row[f"{name} alone"] = r2_affine(truth.X, rflvm.maximise(Y[:, columns], name, seed=seed).X)
+        row["all as gaussian"] = r2_affine(truth.X, rflvm.maximise(Y, "gaussian", seed=seed).X)
+        row["mixed"] = r2_affine(truth.X, rflvm.maximise(Y, thirds, seed=seed).X)  # pyright: ignore[reportArgumentType]
+        _add(rows, row, "columns_mixed")
+
+
 def _add(rows: list[dict[str, Any]], row: dict[str, Any], name: str) -> None:
     rows.append({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
     print(*(f"{key} {value}" for key, value in rows[-1].items()), flush=True)
@@ -110,5 +154,6 @@ def _add(rows: list[dict[str, Any]], row: dict[str, Any], name: str) -> None:
 
 
 if __name__ == "__main__":
-    for what in sys.argv[1:] or ("outliers", "ordinal"):
-        {"outliers": outliers, "ordinal": ordinal}[what]()
+    programs = {"covariates": covariates, "mixed": mixed, "ordinal": ordinal, "outliers": outliers}
+    for what in sys.argv[1:] or programs:
+        programs[what]()

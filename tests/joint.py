@@ -48,6 +48,10 @@ FAMILIES = {
     "binomial": likelihoods.Binomial(trials=np.array([2, 5, 9])),
     "negative-binomial": likelihoods.NegativeBinomial(a0=2.0, b0=4.0, g0=2.0),
     "multinomial": likelihoods.Multinomial(),
+    "mixed": likelihoods.Mixed(
+        (likelihoods.Gaussian(a0=3.0, b0=2.0), likelihoods.Poisson(), likelihoods.NegativeBinomial(a0=2, b0=4, g0=2)),
+        ((2,), (0,), (1,)),
+    ),
     "student-t": likelihoods.StudentT(a0=3.0, b0=2.0),
     "ordinal": likelihoods.Ordinal(low=1, high=4),
     "zero-inflated-poisson": likelihoods.ZeroInflatedPoisson(a_zero=2.0, b_zero=3.0),

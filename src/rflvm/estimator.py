@@ -53,13 +53,15 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     n_components : int
         Latent dimensions D. Two to look at; more when ``score`` on held-out rows keeps rising.
-    likelihood : str or Likelihood
+    likelihood : str, Likelihood, mapping or list of pairs
         The kind of data: "gaussian" (real numbers), "student_t" (real numbers with outliers), "poisson" (counts),
         "negative_binomial" (counts that vary more than Poisson), "zero_inflated_poisson" and
         "zero_inflated_negative_binomial" (counts with more zeros than these have), "bernoulli" (0 or 1), "ordinal"
         (ratings and other ordered answers), "multinomial" (rows of counts with a total), an object such as
-        ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. The
-        name "gaussian" has beta integrated out unless scattered gaps make that slow.
+        ``likelihoods.Binomial(trials=10)`` or ``likelihoods.Custom(log_prob)``, or "auto" to look at the table. For
+        columns of several kinds a mapping of families to columns, ``{"poisson": ["visits"], "bernoulli": ["smokes"],
+        "auto": [...]}``, or a list of pairs (family, columns); columns are names, numbers, slices or flags, and "mixed"
+        looks at each of them. The name "gaussian" has beta integrated out unless scattered gaps make that slow.
     exposure : {None, "total"}
         "total": rows of counts are compared by their composition, not by their size. The offset of a row, also of a new
         one, is the log of its total relative to the sum of its observed columns' means. For documents of different
@@ -164,7 +166,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         n_components: int = 2,
         *,
-        likelihood: str | likelihoods.Likelihood = "gaussian",
+        likelihood: Any = "gaussian",
         exposure: Literal["total"] | None = None,
         n_features: int = 100,
         inference: Literal["gibbs", "map", "stream"] = "gibbs",
@@ -275,7 +277,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if checkpoint is not None and self.inference == "map":
             raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
         reading = tables.read(Y, layer)
-        family, reason = self._family(reading.values)
+        family, reason = self._family(reading.values, reading.columns)
         seed = checks.check_seed(self.random_state)
         if self.exposure is not None:
             checks.check_exposure(self.exposure, family)
@@ -753,6 +755,8 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Fit by the streaming engine; what the fit remembers of the table are its landmarks."""
         checks.check_choice("init", init, ("auto", *STARTS))
         seed = checks.check_seed(self.random_state)
+        if likelihoods.is_specification(self.likelihood) or self.likelihood == "mixed":
+            raise ValueError('inference="stream" takes one family for all columns: give inference="map" or "gibbs"')
         sampled: Sample = take_sample(open_table(Y, layer), seed, present(checkpoint))
         family, reason = self._family(sampled.landmark_values() if self.likelihood == "auto" else sampled.values)
         kernel: Any = self.kernel
@@ -835,9 +839,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self.fitted_
 
-    def _family(self, values: np.ndarray) -> tuple[likelihoods.Likelihood, str]:
+    def _family(self, values: np.ndarray, names: Any = None) -> tuple[likelihoods.Likelihood, str]:
         """The family as given, or looked for; one that was named takes the form that is fastest for the table."""
         observed = ~np.isnan(values)
+        if likelihoods.is_specification(self.likelihood) or self.likelihood == "mixed":
+            family, reason = likelihoods.for_columns(self.likelihood, values, observed, names)
+            logger.info("mixed columns: %s", reason)
+            return family, reason
         if not isinstance(self.likelihood, str):
             return likelihoods.get(self.likelihood).learned_from(values, observed), "as given"
         if self.likelihood != "auto":

@@ -13,6 +13,7 @@ import pytest
 from joint import FALSE_ALARM, FAMILIES, block_p_values, p_values
 from rflvm import likelihoods
 from rflvm.likelihoods import base
+from rflvm.likelihoods.mixed import GaussianBeside
 from rflvm.model import spectral
 from rflvm.sampling.blocks import W, X, beta, scale, theta
 from rflvm.sampling.sweep import Moves
@@ -101,6 +102,14 @@ def sigma2_with_another_prior(monkeypatch):
     return FAMILIES["gaussian"]
 
 
+def noise_beside_other_families_with_another_prior(monkeypatch):
+    """The draw of sigma^2 uses a0 = 6 where the model has 3."""
+    draw = GaussianBeside.update_theta
+    wrong = lambda self, *given: draw(dataclasses.replace(self, a0=6.0), *given)  # noqa: E731
+    monkeypatch.setattr(GaussianBeside, "update_theta", wrong)
+    return FAMILIES["mixed"]
+
+
 def masked_cells_seen_by_nu(monkeypatch):
     step = theta.step
     monkeypatch.setattr(theta, "step", lambda k, s, d, m, t: step(k, s, d._replace(mask=None), m, t))
@@ -143,6 +152,7 @@ PLANTED = {  # the bug: the family and the block that show it
     covariates_forgotten_by_x: ("poisson", "X"),
     masked_cells_seen_by_r: ("negative-binomial", "theta"),
     sigma2_with_another_prior: ("gaussian", "beta"),
+    noise_beside_other_families_with_another_prior: ("mixed", "theta"),
     masked_cells_seen_by_nu: ("student-t", "theta"),
     gaps_without_the_jacobian_of_their_logarithm: ("ordinal", "theta"),
     every_zero_taken_for_one_of_the_inflation: ("zero-inflated-poisson", "theta"),

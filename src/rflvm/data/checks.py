@@ -191,7 +191,7 @@ def check_table(
     _check_not_empty(observed, 0, "column")
     likelihood.check(values, observed)
     cells, counted, trials = likelihood.encode(values, observed)
-    offset = check_offset(offset, N, log_link=likelihood.log_link)
+    offset = check_offset(offset, N, likelihood)
     return Table(cells, counted, offset, trials, likelihood.units(cells, counted, offset), timeline)
 
 
@@ -280,7 +280,7 @@ def _check_finite(values: np.ndarray, observed: np.ndarray) -> None:
         raise InputError("{where:Y[{row}, {column}]} is infinite; use NaN for a missing cell", row=n, column=j)
 
 
-def check_offset(offset: Any, N: int, *, log_link: bool = False) -> np.ndarray:
+def check_offset(offset: Any, N: int, likelihood: Likelihood) -> np.ndarray:
     """One finite number per row, zero when there is none; with a log link of a size that it can be the log of."""
     if offset is None:
         return np.zeros(N)
@@ -293,7 +293,13 @@ def check_offset(offset: Any, N: int, *, log_link: bool = False) -> np.ndarray:
             N=N,
             shape=offsets.shape,
         )
-    far = np.flatnonzero(log_link & (np.abs(offsets) > LARGEST_LOG_EXPOSURE))
+    if offsets.any() and not likelihood.offsets:
+        raise InputError(
+            "{parameter} is added to the predictors of all columns of a row, and here it would have a meaning for "
+            "counts only: fit counts alone with it, or leave it out",
+            parameter="offset",
+        )
+    far = np.flatnonzero(likelihood.log_link & (np.abs(offsets) > LARGEST_LOG_EXPOSURE))
     if far.size:
         raise InputError(
             "{parameter} of {where:row {row}} is {value:g} ({such} such), and the log of an exposure must be from "
@@ -366,7 +372,7 @@ def check_rows(
     observed = ~np.isnan(values)
     _check_finite(values, observed)
     likelihood.check(values, observed)
-    offset = check_offset(offset, len(values), log_link=likelihood.log_link)
+    offset = check_offset(offset, len(values), likelihood)
     return encode_table(values, likelihood, offset, units, timeline, covariates)
 
 

@@ -82,7 +82,7 @@ def fast_positions(
     if about.exposure is not None:
         checks.refuse_offset(offset)
     usual = None if about.exposure is None else checks.usual_counts(about.values)
-    offset = None if offset is None else checks.check_offset(offset, N, log_link=family.log_link)
+    offset = None if offset is None else checks.check_offset(offset, N, family)
     encoder = Encoder(family, fitted.units, offset, usual, PRECISION, empty_rows=True)
     size = block_size(N, J)
     with precision(PRECISION):
@@ -194,7 +194,7 @@ def _at_positions(
 ) -> np.ndarray:
     """A function of positions, offset, trials and covariates with rows on its last axis but one, in blocks of rows."""
     X = checks.check_positions(X, fitted.n_components)
-    offset = checks.check_offset(offset, len(X), log_link=fitted.likelihood.log_link)
+    offset = checks.check_offset(offset, len(X), fitted.likelihood)
     size = prediction.block_size(fitted.about.values.shape[1])
     with precision("float64"):
         given = X, _inside(offset, fitted), _trials(fitted, len(X), trials), _covariates(fitted, len(X), covariates)
@@ -255,7 +255,7 @@ def forecast(
     together = checks.timeline_for(
         fitted.model.dynamics, whole, np.concatenate([before, np.asarray(ahead, float)]), None
     )
-    new = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
+    new = checks.check_offset(offset, n, fitted.likelihood)
     offsets = np.concatenate([about.offset[rows], new])
     Z = about.covariates  # of average rows, where they are not known
     Z = None if Z is None else np.concatenate([Z[rows], np.zeros((n, Z.shape[1]))])
@@ -282,7 +282,7 @@ def generate(
     if fitted.totals is not None:
         known = fitted.totals[~np.isnan(fitted.totals)]
         totals = np.random.default_rng(seed).choice(known, n)
-    offset = checks.check_offset(offset, n, log_link=fitted.likelihood.log_link)
+    offset = checks.check_offset(offset, n, fitted.likelihood)
     with precision("float64"):
         key, members, model = jax.random.key(seed), fitted.members, fitted.model
         Z = _covariates(fitted, n, covariates)

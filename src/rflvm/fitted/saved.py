@@ -42,7 +42,7 @@ KIND = "model"
 SETTINGS = ("inference", "kernel", "exposure")
 STREAMED = ("embedding", "covariance", "rows", "anchors")  # arrays of ``fit.Streamed``
 UNBOUNDED = ("members.lowest", "members.highest")  # what may be infinite
-_CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.FAMILIES} | {
+_CLASSES: dict[str, type] = {family.__name__: family for family in (*likelihoods.FAMILIES, likelihoods.Mixed)} | {
     "Prior": Prior,
     "Matern": Matern,
 }
@@ -51,6 +51,9 @@ _CLASSES: dict[str, type] = {family.__name__: family for family in likelihoods.F
 def save(fitted: Fitted, params: dict[str, Any], path: str | PathLike) -> None:
     """Write a fit and the parameters of its estimator."""
     about, draws = fitted.about, fitted.draws
+    if likelihoods.is_specification(params.get("likelihood")):
+        pairs = likelihoods.read(params["likelihood"], about.columns, about.values.shape[1])
+        params = params | {"likelihood": [list(pair) for pair in pairs]}
     packed = {f"params.{name}": value for name, value in params.items()}
     packed |= {
         "likelihood_": fitted.likelihood,
@@ -342,12 +345,16 @@ def _pack(name: str, value: Any, arrays: dict[str, np.ndarray]) -> Any:
         fields = value.parameters() if isinstance(value, Likelihood) else dataclasses.asdict(value)
         packed = {key: _pack(f"{name}.{key}", field, arrays) for key, field in fields.items()}
         return {"class": type(value).__name__, "fields": packed}
+    if isinstance(value, list) and any(isinstance(part, Likelihood | list) for part in value):
+        return {"list": [_pack(f"{name}.{i}", part, arrays) for i, part in enumerate(value)]}
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _unpack(value: Any, arrays: dict[str, np.ndarray], classes: dict[str, type]) -> Any:
     if isinstance(value, dict) and set(value) == {"array"}:
         return arrays[value["array"]]
+    if isinstance(value, dict) and set(value) == {"list"}:
+        return [_unpack(part, arrays, classes) for part in value["list"]]
     if isinstance(value, dict) and set(value) == {"class", "fields"}:
         name, fields = value["class"], value["fields"]
         if name not in classes:

@@ -12,11 +12,15 @@ from .binomial import Binomial
 from .evidence import Pairs, larger_expected, overdispersion, similar, underdispersion
 from .gaussian import Gaussian
 from .negative_binomial import NegativeBinomial
+from .ordinal import Ordinal
 from .poisson import Poisson
 
 # Less variable than a family: by this factor, and by so many standard errors, which counts with equal means in all
 # rows exceed in 0.6 % of tables and others more rarely.
 MIN_RATIO, MIN_ERRORS = 0.85, -2.5
+
+# Whole numbers of at most so many sizes that are no counts are answers in order; more sizes are taken for measurements.
+MOST_ANSWERS = 10
 
 # Cells above the largest value that are expected and not there, of which a Poisson number is 0 in 1e-4 of tables.
 MAX_MISSED = 9.2
@@ -103,6 +107,52 @@ def _less_variable_than_counts(Y: np.ndarray, observed: np.ndarray, pairs: Pairs
     if at_ends >= 0.5 and not _less_variable(pairs, high) and share <= limit:
         return Binomial(high), f"{reason} and {share:.2g} times that of successes out of {high} trials"
     return Gaussian(), f"{reason}; if they are out of a known number of trials give likelihoods.Binomial(trials=...)"
+
+
+def _in_order(values: np.ndarray, reason: str) -> tuple[Likelihood, str]:
+    """For whole numbers that are no counts: ordered answers where they are of few sizes, else measurements."""
+    low, high = int(values.min()), int(values.max())
+    if 2 <= high - low < MOST_ANSWERS:
+        return Ordinal(low=low, high=high), f"{high - low + 1} ordered answers; {reason}"
+    return Gaussian(), reason
+
+
+def by_column(Y: np.ndarray, observed: np.ndarray) -> list[tuple[Likelihood, list[int], str]]:
+    """A family for each column, by groups of columns: the family, its columns, and why.
+
+    Columns with fractions or negative numbers are Gaussian, those of 0 and 1 Bernoulli. A column of whole numbers whose
+    variance over all rows is less than its mean, which no mixture of Poisson counts has, is no count. What is left is
+    judged together by ``choose``, by rows that the other columns of the group cannot tell apart.
+    """
+    groups: dict[str, list[int]] = {"real": [], "yes or no": [], "no count": [], "counts": []}
+    for j in range(Y.shape[1]):
+        groups[_kind(Y[observed[:, j], j])].append(j)
+    found: list[tuple[Likelihood, list[int], str]] = []
+    if groups["real"]:
+        found.append((Gaussian(), groups["real"], "not all cells are counts"))
+    if groups["yes or no"]:
+        found.append((Bernoulli(), groups["yes or no"], "all cells are 0 or 1"))
+    by_range: dict[tuple[Likelihood, str], list[int]] = {}
+    for j in groups["no count"]:
+        chosen = _in_order(Y[observed[:, j], j], "the variance is less than the mean, and that of counts never is")
+        by_range.setdefault(chosen, []).append(j)
+    found += [(family, columns, reason) for (family, reason), columns in by_range.items()]
+    if groups["counts"]:
+        columns = groups["counts"]
+        family, reason = choose(Y[:, columns], observed[:, columns])
+        found.append((family, columns, reason))
+    return found
+
+
+def _kind(values: np.ndarray) -> str:
+    """Which group a column belongs to."""
+    if not values.size or (np.floor(values) != values).any() or (values < 0).any() or (values >= LARGEST_COUNT).any():
+        return "real"
+    if values.max() <= 1:
+        return "yes or no"
+    mean = values.mean()
+    ratio = values.var() / mean
+    return "no count" if ratio < MIN_RATIO and (ratio - 1) / np.sqrt(2 / len(values)) < MIN_ERRORS else "counts"
 
 
 def _of_counts(Y: np.ndarray, observed: np.ndarray) -> tuple[Likelihood, str]:

@@ -47,6 +47,8 @@ class Likelihood:
         Cells are whole numbers from 0 upwards.
     log_link
         The mean of a cell is proportional to e^f, so the offset of a row is the log of an exposure.
+    offsets
+        The offset of a row acts on all columns; where it does not, there can be none.
     row_totals
         The cells of a row are modelled given their total, so that a single cell has no density of its own.
     polya_gamma
@@ -69,6 +71,7 @@ class Likelihood:
     aliases: ClassVar[tuple[str, ...]] = ()
     counts: ClassVar[bool] = False
     log_link: ClassVar[bool] = False
+    offsets: ClassVar[bool] = True
     row_totals: ClassVar[bool] = False
     polya_gamma: ClassVar[bool] = False
     unit_shape: ClassVar[bool] = False

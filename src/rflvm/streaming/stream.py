@@ -125,7 +125,7 @@ def stream(
         checks.refuse_offset(offset)
     N, J = sample.source.shape
     shards.check(N, block_size(N, J))
-    offset = None if offset is None else checks.check_offset(offset, N, log_link=family.log_link)
+    offset = None if offset is None else checks.check_offset(offset, N, family)
     table, landmark_family = landmark_table(sample, family, offset, exposure is not None, D)
     size = footprint.size_of(table, family, D, H)._replace(N=N)
     footprint.check(size, footprint.of_stream(size, len(table.Y), sample.values.nbytes, out is None))

@@ -213,10 +213,11 @@ def test_a_table_of_many_kinds_is_fitted_predicted_and_saved(inference, tmp_path
     again = rflvm.load(tmp_path / "model.npz")
     assert again.likelihood_ == model.likelihood_
     np.testing.assert_array_equal(again.transform(table), model.transform(table))
-    refit = clone(again)
-    assert likelihoods.for_columns(refit.likelihood, table.to_numpy(), table.notna().to_numpy(), list(map(str, table)))[
-        0
-    ] == (model.likelihood_)
+    refit: Any = clone(again)
+    family, _ = likelihoods.for_columns(
+        refit.likelihood, table.to_numpy(), table.notna().to_numpy(), list(map(str, table))
+    )
+    assert family == model.likelihood_
 
 
 def test_noise_is_in_the_units_of_its_column():

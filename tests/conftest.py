@@ -45,6 +45,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # those messages must get past the annotations.
 DOORS = {
     "rflvm.estimator",
+    "rflvm.fitting",
     "rflvm.likelihoods.custom",
     "rflvm.maximum.maximise",
     "rflvm.sampling.run",

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from sklearn.exceptions import ConvergenceWarning
 
 import rflvm
-from rflvm import baselines, datasets, estimator, likelihoods, metrics, plots, report
+from rflvm import baselines, datasets, fitting, likelihoods, metrics, plots, report
 from rflvm.cli import main
 from rflvm.experiments import figure_gaussian, figure_hippocampus, figure_poisson, table
 
@@ -86,13 +86,13 @@ def _drawing(monkeypatch):
 @pytest.fixture
 def _few_sweeps(monkeypatch):
     """A tenth of the sweeps that a page asks for: the tests show that it runs, `make docs` shows what comes of it."""
-    sample = estimator.sample
+    sample = fitting.sample
 
     def short(*arguments, n_samples, n_burnin, **settings):
         tenth = lambda n: 20 if n == "auto" else n // 10  # noqa: E731
         return sample(*arguments, n_samples=tenth(n_samples), n_burnin=tenth(n_burnin), **settings)
 
-    monkeypatch.setattr(estimator, "sample", short)
+    monkeypatch.setattr(fitting, "sample", short)
 
 
 @pytest.mark.usefixtures("_drawing", "_few_sweeps")

@@ -1,15 +1,15 @@
-"""The scikit-learn door: ``RFLVM`` checks what it is given, calls an engine and keeps the results.
+"""The scikit-learn door: ``RFLVM`` checks what it is given, has it fitted and keeps the results.
 
-No mathematics lives here: ``sampling`` and ``maximum`` fit, ``fitted`` says what a fit means for rows and
-positions, ``diagnostics.py`` whether to trust it.
+No mathematics lives here: ``fitting.py`` calls the engines, ``fitted`` says what a fit means for rows and positions and
+whether to trust it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import logging
 import warnings
 from os import PathLike
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,28 +17,18 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from . import likelihoods
-from .data import checks, footprint, memory, tables
-from .data.blocks.sources import open_table
+from . import fitting, likelihoods
+from .data import checks, tables
 from .data.covariates import learn
 from .files.npz import FileError
 from .fitted import arrangements, datatree, diagnosis, modes, rows, saved
 from .fitted.effects import Effects, of_covariates
-from .fitted.fit import N_LAPLACE_DRAWS, About, Fitted, from_chains, from_maximum, from_stream
-from .maximum.maximise import maximise
-from .maximum.starts import STARTS
-from .model import dynamics as over_time
-from .model.draws import Draws
+from .fitted.fit import Fitted, from_chains
 from .model.dynamics import Matern
 from .model.joint import Prior
 from .numerics.errors import Sentence
 from .sampling import rounds
-from .sampling.run import continue_sampling, sample
-from .streaming.landmarks import Sample, take_sample
-from .streaming.shards import present
-from .streaming.stream import stream
-
-logger = logging.getLogger(__name__)
+from .sampling.run import continue_sampling
 
 KEY = "X_rflvm"
 
@@ -257,74 +247,23 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         RFLVM
             Itself. Ctrl-C keeps the draws made so far.
         """
-        checks.check_choice("inference", self.inference, ("gibbs", "map", "stream"))
-        checks.check_choice("kernel", self.kernel, ("learned", "rbf"))
-        init = self.init if init is None else init
-        if self.inference == "stream":
-            self._refuse_covariates(covariates)
-            if not (self.dynamics is None and times is None and sessions is None):
-                raise ValueError(
-                    'inference="stream" takes rows for independent and has no prior over time: leave out dynamics=, '
-                    'times= and sessions=, or use "map"'
-                )
-            self._stream(Y, offset, init, layer, checkpoint, out)
-            self._warn()
-            if tables.kind_of(Y) == "anndata":
-                tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
-            return self
-        if out is not None:
-            raise ValueError('out= is for inference="stream": other engines have the positions in memory')
-        if checkpoint is not None and self.inference == "map":
-            raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
-        reading = tables.read(Y, layer)
-        family, reason = self._family(reading.values, reading.columns)
-        seed = checks.check_seed(self.random_state)
-        if self.exposure is not None:
-            checks.check_exposure(self.exposure, family)
-            checks.refuse_offset(offset)
-        D, H = checks.check_dimensions(self.n_components, self.n_features)
-        process = over_time.get(self.dynamics, D)
-        timeline = checks.timeline_for(process, reading, times, sessions)
-        table = checks.check_table(reading.values, family, None, offset, D, timeline)
-        learned = learn(covariates, len(reading.values), Y)
-        if learned is not None:
-            table = table._replace(covariates=learned.values)
-        if self.exposure is not None:
-            table = table._replace(offset=checks.log_totals(reading.values, reading.values))
-        about = About(
-            values=np.array(reading.values),
-            offset=table.offset,
-            rows=reading.index,
-            columns=reading.columns,
-            inference=self.inference,
-            kernel=self.kernel,
-            exposure=self.exposure,
-            seed=seed,
-            likelihood_reason=reason,
-            covariates=table.covariates,
-            coding=() if learned is None else learned.coding,
-            timeline=timeline,
-        )
-        settings = {
-            "dynamics": process,
-            "n_components": self.n_components,
-            "n_features": self.n_features,
-            "seed": seed,
-            "prior": Prior() if self.prior is None else self.prior,
-            "progress": self.progress,
-        }
-        footprint.refuse_long(len(table.Y), self.inference)
-        self._check_memory(footprint.size_of(table, family, D, H), init)
-        if self.inference == "gibbs":
-            draws = self._sample(table, family, init, checkpoint=checkpoint, **settings)
-            self._adopt(from_chains(draws, about))
+        asked = self._asked()
+        checks.check_choice("inference", asked.inference, ("gibbs", "map", "stream"))
+        checks.check_choice("kernel", asked.kernel, ("learned", "rbf"))
+        init = asked.init if init is None else init
+        if asked.inference == "stream":
+            fitting.refuse_for_stream(asked, covariates, times, sessions)
+            self._adopt(fitting.from_blocks(asked, Y, offset, init, layer, checkpoint, out))
         else:
-            kernel: Any = self.kernel
-            n_iterations = checks.check_integer("max_iter", self.max_iter, 1)
-            fit = maximise(table, family, init=init, kernel=kernel, n_iterations=n_iterations, **settings)
-            self._adopt(from_maximum(fit, table, about))
+            if out is not None:
+                raise ValueError('out= is for inference="stream": other engines have the positions in memory')
+            if checkpoint is not None and asked.inference == "map":
+                raise ValueError('checkpoint= is for inference="gibbs": the map engine has no draws to keep')
+            reading = tables.read(Y, layer)
+            context = fitting.Context(offset, learn(covariates, len(reading.values), Y), times, sessions)
+            self._adopt(fitting.from_memory(asked, reading, context, init, checkpoint))
         self._warn()
-        if reading.kind == "anndata":
+        if tables.kind_of(Y) == "anndata":
             tables.place(Y, self.embedding_, list(self.get_feature_names_out()), key_added)
         return self
 
@@ -405,7 +344,7 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         fitted = self._fit()
         if fast:
-            self._refuse_covariates(covariates)
+            fitting.refuse_covariates(covariates)
             given = {"offset": offset, "trials": trials, "layer": layer, "asked_by": type(self).__name__}
             X, std = rows.fast_positions(fitted, Y, **given)
         else:
@@ -740,69 +679,6 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             params["random_state"] = fitted.about.seed
         saved.save(fitted, params, path)
 
-    def _sample(self, table: checks.Table, family: likelihoods.Likelihood, init: Any, **settings: Any) -> Draws:
-        automatic = isinstance(init, str) and init == "auto"
-        start: Any = "map" if automatic else init
-        if self.kernel == "rbf" and not automatic:
-            raise ValueError('kernel="rbf" with inference="gibbs" takes its lengthscale from init="auto"')
-        run: dict[str, Any] = {
-            name: getattr(self, name) for name in ("n_samples", "n_burnin", "n_chains", "thin", "max_time", "n_jobs")
-        }
-        frequencies = "hmc" if self.kernel == "learned" else "fixed"
-        return sample(table, family, init=start, frequencies=frequencies, **run, **settings)
-
-    def _stream(self, Y: Any, offset: Any, init: Any, layer: str | None, checkpoint: Any, out: Any) -> None:
-        """Fit by the streaming engine; what the fit remembers of the table are its landmarks."""
-        checks.check_choice("init", init, ("auto", *STARTS))
-        seed = checks.check_seed(self.random_state)
-        if likelihoods.is_specification(self.likelihood) or self.likelihood == "mixed":
-            raise ValueError('inference="stream" takes one family for all columns: give inference="map" or "gibbs"')
-        sampled: Sample = take_sample(open_table(Y, layer), seed, present(checkpoint))
-        family, reason = self._family(sampled.landmark_values() if self.likelihood == "auto" else sampled.values)
-        kernel: Any = self.kernel
-        exposure: Any = self.exposure
-        fit = stream(
-            sampled,
-            family,
-            n_components=self.n_components,
-            n_features=self.n_features,
-            kernel=kernel,
-            init=init,
-            n_iterations=checks.check_integer("max_iter", self.max_iter, 1),
-            seed=seed,
-            offset=offset,
-            exposure=exposure,
-            prior=Prior() if self.prior is None else self.prior,
-            out=out,
-            checkpoint=checkpoint,
-            progress=self.progress,
-        )
-        source = sampled.source
-        about = About(
-            values=fit.values,
-            offset=fit.offset,
-            rows=fit.rows if source.index is None else np.asarray(source.index)[fit.rows],
-            columns=source.columns,
-            inference=self.inference,
-            kernel=self.kernel,
-            exposure=self.exposure,
-            seed=seed,
-            likelihood_reason=reason,
-        )
-        self._adopt(from_stream(fit, about))
-
-    def _check_memory(self, size: footprint.Size, init: Any) -> None:
-        """Refuse a fit that would not fit into memory. The budgets of draws and factors are those of the engines."""
-        if self.inference == "map":
-            needed = footprint.of_maximum(size, memory.BUDGET, N_LAPLACE_DRAWS)
-        else:
-            n_chains = checks.check_integer("n_chains", self.n_chains, 1)
-            lengths = rounds.lengths(self.n_samples, self.n_burnin, self.thin)
-            lengths = rounds.within(lengths, size, n_chains, memory.BUDGET)
-            at_maximum = isinstance(init, str) and init == "auto"
-            needed = footprint.of_chains(size, n_chains, lengths.n_samples // lengths.thin, memory.BUDGET, at_maximum)
-        footprint.check(size, needed)
-
     def _adopt(self, fitted: Fitted) -> None:
         """Take over a fit, all of it at once, so that a fit that is refused leaves the one before as it was."""
         self.fitted_ = fitted
@@ -830,29 +706,13 @@ class RFLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         elif told:
             warnings.warn(told, UserWarning, stacklevel=3)
 
-    @staticmethod
-    def _refuse_covariates(covariates: Any) -> None:
-        if covariates is not None:
-            raise ValueError('covariates= are for inference="map" and "gibbs", which "stream" is not yet')
-
     def _fit(self) -> Fitted:
         check_is_fitted(self)
         return self.fitted_
 
-    def _family(self, values: np.ndarray, names: Any = None) -> tuple[likelihoods.Likelihood, str]:
-        """The family as given, or looked for; one that was named takes the form that is fastest for the table."""
-        observed = ~np.isnan(values)
-        if likelihoods.is_specification(self.likelihood) or self.likelihood == "mixed":
-            family, reason = likelihoods.for_columns(self.likelihood, values, observed, names)
-            logger.info("mixed columns: %s", reason)
-            return family, reason
-        if not isinstance(self.likelihood, str):
-            return likelihoods.get(self.likelihood).learned_from(values, observed), "as given"
-        if self.likelihood != "auto":
-            return likelihoods.get(self.likelihood).learned_from(values, observed).suited_to(observed), "as given"
-        family, reason = likelihoods.choose(values, observed)
-        logger.info('likelihood="auto" chose %s: %s', family.name, reason)
-        return family.suited_to(observed), reason
+    def _asked(self) -> SimpleNamespace:
+        """The parameters as they are now: what an engine is doing does not change with ``set_params``."""
+        return SimpleNamespace(**self.get_params(deep=False))
 
     def _read(
         self,

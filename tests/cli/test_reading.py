@@ -43,7 +43,7 @@ def check(table, columns=("a", "b", "c"), labels=None):
 
 
 def test_columns_of_new_rows_may_be_constant_or_missing():
-    about = SimpleNamespace(offset=np.zeros(9), exposure=None)
+    about = SimpleNamespace(offset=np.zeros(9), exposure=None, coding=())
     model = SimpleNamespace(n_features_in_=3, fitted_=SimpleNamespace(about=about))
     Path("t.csv").write_text("1,0,\n1,2,\n")
     np.testing.assert_array_equal(reading.read_rows("t.csv", Wanted(), model).values, [[1, 0, np.nan], [1, 2, np.nan]])

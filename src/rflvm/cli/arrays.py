@@ -19,7 +19,7 @@ from ..files.npz import FileError
 from ..numerics.errors import InputError, reworded
 from .columns import Wanted, assign
 from .messages import OPTIONS
-from .table import FileTable
+from .table import FileTable, covariates_of
 
 # Members of a file of scipy.sparse.save_npz: those that every sparse format has, and the indices of each format.
 _SPARSE = {"format", "shape", "data"}
@@ -60,12 +60,14 @@ def table_of(path: Path, array: Any, wanted: Wanted) -> FileTable:
     roles = assign(path, None, values.shape[1], wanted)
     cells = values[:, roles.cells]
     cells = np.where(np.isin(cells, wanted.numeric_marks), np.nan, cells)
-    text = {name: [f"{value:.15g}" for value in values[:, j]] for name, j in roles.classes.items()}
+    text = lambda j: [f"{value:.15g}" for value in values[:, j]]  # noqa: E731
     return FileTable(
         path=path,
         values=cells,
-        labels=None if roles.labels is None else [f"{value:.15g}" for value in values[:, roles.labels]],
-        classes=text,
+        labels=None if roles.labels is None else text(roles.labels),
+        classes={name: text(j) for name, j in roles.classes.items()},
+        numbers=[j + 1 for j in roles.cells],
+        covariates=covariates_of({name: text(j) for name, j in roles.covariates.items()}, wanted),
         offset=None if roles.offset is None else values[:, roles.offset],
     )
 

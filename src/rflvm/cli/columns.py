@@ -20,6 +20,8 @@ class Wanted(NamedTuple):
 
     labels: str | None = None
     classes: tuple[str, ...] = ()
+    covariates: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()  # covariates that are categories of a fitted model, also if they look like numbers
     offset: str | None = None
     time: str | None = None
     session: str | None = None
@@ -50,6 +52,7 @@ class Roles(NamedTuple):
     names: tuple[str, ...] | None  # of all columns, none twice
     labels: int | None
     classes: dict[str, int]
+    covariates: dict[str, int]  # by their names in the file
     offset: int | None
     cells: list[int]
     notes: list[str]
@@ -78,8 +81,13 @@ def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Want
             notes.append(f"{path.name}: names that stand there more than once are numbered: {listed(twice)}")
     labels = None if wanted.labels is None else find(path, names, n_columns, wanted.labels)
     classes = {name: find(path, names, n_columns, name) for name in wanted.classes}
+    numbered = (
+        n_columns if names is None or wanted.known is None else 0
+    )  # those of a fit are known by their names alone
+    placed = [(name, find(path, names, numbered, name, " (a covariate)")) for name in wanted.covariates]
+    covariates = {name if names is None else names[position]: position for name, position in placed}
     offset = None if wanted.offset is None else find(path, names, n_columns, wanted.offset)
-    used = {*classes.values(), *(find(path, names, n_columns, name) for name in wanted.ignored)}
+    used = {*classes.values(), *covariates.values(), *(find(path, names, n_columns, name) for name in wanted.ignored)}
     used |= {position for position in (labels, offset) if position is not None}
     known = wanted.known if names is not None else None
     if labels is None and why_labels and 0 not in used and not (known and names and names[0] in known):
@@ -102,21 +110,23 @@ def assign(path: Path, names: Sequence[str] | None, n_columns: int, wanted: Want
         cells = [j for j in range(n_columns) if j not in used]
     if not cells:
         hint = "; columns are separated by comma, semicolon or tab" if n_columns == 1 else ""
-        raise FileError(f"{path} has no column of numbers: all are labels, classes, offset or ignored{hint}")
-    return Roles(None if names is None else tuple(names), labels, classes, offset, cells, notes)
+        raise FileError(
+            f"{path} has no column of numbers: all are labels, classes, covariates, offset or ignored{hint}"
+        )
+    return Roles(None if names is None else tuple(names), labels, classes, covariates, offset, cells, notes)
 
 
-def find(path: Path, names: Sequence[str] | None, n_columns: int, column: str) -> int:
-    """The position of a column that the user has named or numbered."""
+def find(path: Path, names: Sequence[str] | None, n_columns: int, column: str, what: str = "") -> int:
+    """The position of a column that the user has named or numbered; ``what`` says what it is for."""
     if names is not None and column in names:
         return names.index(column)
     if column.isdecimal() and 1 <= int(column) <= n_columns:
         return int(column) - 1
     if names is None:
-        raise FileError(f"{path} has no column {column!r}: it has no names, give a number from 1 to {n_columns}")
+        raise FileError(f"{path} has no column {column!r}{what}: it has no names, give a number from 1 to {n_columns}")
     close = difflib.get_close_matches(column, names, 1)
     hint = f"; did you mean {close[0]!r}?" if close else f"; its columns: {listed(names)}"
-    raise FileError(f"{path} has no column {column!r}{hint}")
+    raise FileError(f"{path} has no column {column!r}{what}{hint}")
 
 
 def listed(names: Sequence[str]) -> str:

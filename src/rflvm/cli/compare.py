@@ -69,7 +69,7 @@ def _held_out_rows(fit: RFLVM, table: str, wanted: Wanted, show_notes: bool) -> 
     rows = reading.read_rows(table, wanted, fit, show_notes=show_notes)
     chronology = {} if fit.fitted_.model.dynamics is None else rows.chronology()
     try:
-        return fit.score_samples(rows.frame(), offset=rows.offset, **chronology)
+        return fit.score_samples(rows.frame(), offset=rows.offset, covariates=rows.covariates, **chronology)
     except (TypeError, ValueError) as error:
         raise rows.refusal(error) from error
 

@@ -1,4 +1,7 @@
-"""The option ``--likelihood``: a family by its name, or one that is not of this package by its module and class."""
+"""The options ``--likelihood`` and ``--columns``.
+
+A family is given by its name, or by its module and class if it is not of this package; columns by names or numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,19 @@ import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..files.npz import FileError
 from ..numerics.names import hint, plain
+from .columns import listed
+
+if TYPE_CHECKING:
+    from .table import FileTable
+
+ColumnFamily = tuple[Any, list[str]]  # a family, and columns or ranges of them
 
 # Families that need no parameter; written out, so that the help does not wait for JAX (a test compares them).
 NAMES = (
@@ -42,6 +52,56 @@ class Family(click.ParamType):
             return imported(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class FamilyOfColumns(click.ParamType):
+    """A family and its columns, as in poisson=visits,calls or bernoulli=3-9."""
+
+    name = "NAME=COLUMNS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> ColumnFamily:
+        """The family and the words for its columns."""
+        family, _, columns = str(value).partition("=")
+        words = [word.strip() for word in columns.split(",") if word.strip()]
+        if not words:
+            self.fail(f"{value!r} is not a family and its columns, such as poisson=visits,calls", param, ctx)
+        return Family().convert(family.strip(), param, ctx), words
+
+
+def by_column(table: FileTable, given: Sequence[ColumnFamily]) -> list[tuple[Any, list[int]]]:
+    """Families with the numbers of their columns, as ``RFLVM`` takes them; those of one family together."""
+    groups: dict[Any, tuple[Any, list[int]]] = {}
+    for family, words in given:
+        key = family if isinstance(family, str) else type(family)
+        groups.setdefault(key, (family, []))[1].extend(j for word in words for j in _places(table, word))
+    return list(groups.values())
+
+
+def _places(table: FileTable, word: str) -> list[int]:
+    """The cells' columns that a name, a number (from 1, as in the file) or a range of them stands for."""
+    single = _place(table, word)
+    if single is not None:
+        return [single]
+    for at, letter in enumerate(word):
+        first, last = (_place(table, end.strip()) for end in (word[:at], word[at + 1 :]))
+        if letter == "-" and first is not None and last is not None:
+            if first > last:
+                raise FileError(f"{table.path}: --columns {word} runs backwards")
+            return list(range(first, last + 1))
+    names = table.columns or [str(number) for number in table.numbers]
+    raise FileError(
+        f"{table.path} has no column of numbers {word!r} for --columns{hint(word, names)}; its columns: {listed(names)}"
+    )
+
+
+def _place(table: FileTable, word: str) -> int | None:
+    names = table.columns or ()
+    if word in names:
+        return names.index(word)
+    renamed = [j for j, name in enumerate(names) if word and name.startswith(f"{word} = ")]
+    if len(renamed) == 1:
+        return renamed[0]
+    return table.numbers.index(int(word)) if word.isdecimal() and int(word) in table.numbers else None
 
 
 def imported(path: str) -> Any:

@@ -14,12 +14,13 @@ import click
 from ..files.npz import FileError
 from . import messages, programs, streamed
 from .columns import Wanted
-from .families import NAMES, Family
+from .families import NAMES, Family, FamilyOfColumns, by_column
 from .folder import CHECKPOINT, Folder
 from .options import check_pixels, form_options, table_options
 
 if TYPE_CHECKING:
     from ..estimator import RFLVM
+    from ..likelihoods import Likelihood
     from .table import FileTable
 
 FILES = ("model.npz", "latent.csv", "latent.parquet", "posterior.nc", "report.html", "log.json")
@@ -62,6 +63,14 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     type=Family(),
     help="The kind of data: " + ", ".join(NAMES) + "; auto, which looks at the cells and says what it chose; or "
     "MODULE:CLASS, a family of your own.",
+)
+@click.option(
+    "--columns",
+    metavar="NAME=COLUMNS",
+    multiple=True,
+    type=FamilyOfColumns(),
+    help="In place of --likelihood, the family of some columns, by names or numbers: poisson=visits,calls or "
+    "bernoulli=3-9; auto looks at each of its columns (repeatable, until every column has one).",
 )
 @click.option(
     "--exposure",
@@ -127,6 +136,13 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
     "--seed", metavar="N", default=0, type=click.IntRange(0, 2**31 - 1), help="The same seed gives the same draws."
 )
 @table_options
+@click.option(
+    "--covariates",
+    metavar="COLUMN",
+    multiple=True,
+    help="Column of numbers or categories, such as batch or age, with a linear effect on every column: the picture "
+    "shows what is left. It is no part of the table (repeatable).",
+)
 @form_options
 @click.option(
     "--resume",
@@ -142,8 +158,9 @@ def _even(context: click.Context, parameter: click.Parameter, value: int) -> int
 )
 @click.option("--progress/--no-progress", default=None, help="Show progress; by default on a terminal only.")
 def command(
-    table: str, out: str | None, wanted: Wanted, quick: bool, resume: bool, force: bool, **options: Any
-) -> None:
+    table: str, out: str | None, wanted: Wanted, covariates: tuple[str, ...], quick: bool, resume: bool, force: bool,
+    **options: Any,
+) -> None:  # fmt: skip
     """Fit a model to TABLE and write a folder.
 
     Rows are what you want a picture of. A first line with text is the header; a first column without a name, or with
@@ -169,6 +186,8 @@ def command(
       rflvm fit words.csv --out words/ --exposure total
       rflvm fit cells.h5ad --out cells/ --layer counts --colour cell_type
       rflvm fit cells.h5ad --out atlas/ --inference stream
+      rflvm fit survey.csv --columns poisson=visits --columns bernoulli=q1-q9
+      rflvm fit survey.csv --covariates age --covariates school
       rflvm fit spikes.csv --out run/ --dynamics matern32 --time seconds --session day
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
@@ -182,6 +201,11 @@ def command(
         if inference != "gibbs" and name in given:
             other = "--quick or --inference map" if inference == "map" else "--inference stream"
             raise click.UsageError(f"{option} is for sampling, and {other} does not sample", context)
+    if options["columns"] and "likelihood" in given:
+        raise click.UsageError("--columns gives every column a family: leave out --likelihood", context)
+    for name, present in (("--columns", options["columns"]), ("--covariates", covariates)):
+        if present and inference == "stream":
+            raise click.UsageError(f"{name} is for --inference gibbs and map, not yet for stream", context)
     if resume and force:
         raise click.UsageError("--resume goes on with a run, --force deletes it: leave out one of the two", context)
     if options["exposure"] is not None and wanted.offset is not None:
@@ -191,7 +215,8 @@ def command(
     if options["distributed"] and not streamed.is_streamed(table):
         formats = ", ".join(streamed.SUFFIXES)
         raise click.UsageError(f"--distributed is for tables that are read in blocks: {formats} and folders", context)
-    wanted = wanted._replace(whole=options["ordered"] or options["image_shape"] is not None)
+    whole = options["ordered"] or options["image_shape"] is not None
+    wanted = wanted._replace(whole=whole, covariates=covariates)
     out = out or f"{Path(table).name.split('.')[0] or 'table'}-rflvm"
     if options["distributed"] and not streamed.is_first_process():
         _help_to_fit(table, Path(out), wanted, options)
@@ -207,8 +232,11 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     programs.keep()
     by_block = inference == "stream" and streamed.is_streamed(path)
     table: Any = streamed.open_file(path, wanted) if by_block else reading.read(path, wanted)
+    if options["columns"]:
+        options = options | {"likelihood": by_column(table, options["columns"])}
     model = _model(inference, options)
     if not by_block:
+        table.notes.extend(table.covariate_notes())
         _check(table, model, options["image_shape"])
     if not by_block and options["exposure"] is None:
         table.notes.extend(_unequal_rows(table, options["likelihood"]))
@@ -217,13 +245,13 @@ def _fit(path: str, folder: Folder, wanted: Wanted, inference: Any, resume: bool
     checkpoint = None if inference == "map" else folder.checkpoint
     with folder, messages.captured() as captured:
         try:
-            chronology = {} if by_block else table.chronology()
+            beside = {} if by_block else table.chronology() | {"covariates": table.covariates}
             model.fit(
                 table.frame(),
                 offset=table.offset,
                 checkpoint=checkpoint,
                 layer=wanted.layer if by_block else None,
-                **chronology,
+                **beside,
             )
             seconds = time.time() - started
             form = {name: options[name] for name in ("image_shape", "ordered")}
@@ -277,29 +305,39 @@ def _help_to_fit(path: str, out: Path, wanted: Wanted, options: dict[str, Any]) 
 
 def _check(table: FileTable, model: RFLVM, image_shape: tuple[int, int] | None) -> None:
     """Refuse, before anything is written, what cannot be fitted."""
-    from .. import likelihoods
     from ..data import checks, tables
     from ..model import dynamics
 
-    # What auto chooses takes all finite numbers, as the Gaussian family does.
-    family = likelihoods.Gaussian() if model.likelihood == "auto" else likelihoods.get(model.likelihood)
     try:
+        family = _family(model.likelihood, table)
         process = dynamics.get(model.dynamics, model.n_components)
         timeline = checks.timeline_for(process, tables.read(table.frame()), table.times, table.sessions)
-        checks.check_table(table.values, family, None, table.offset, model.n_components, timeline)
+        checked = checks.check_table(table.values, family, None, table.offset, model.n_components, timeline)
+        checks.with_covariates(checked, table.covariates, None)
     except (TypeError, ValueError) as error:
         raise table.refusal(error) from error
     check_pixels(table.path, table.values.shape[1], image_shape)
+
+
+def _family(likelihood: Any, table: FileTable) -> Likelihood:
+    """The family that is given; for auto the Gaussian one, which as what auto chooses takes all finite numbers."""
+    from .. import likelihoods
+    from ..likelihoods import columns
+
+    known = lambda family: likelihoods.Gaussian() if family == "auto" else family  # noqa: E731
+    if not columns.is_specification(likelihood):
+        return likelihoods.get(known(likelihood))
+    names = table.columns or [str(number) for number in table.numbers]
+    pairs = columns.read(likelihood, names, table.values.shape[1])
+    return likelihoods.get([(known(family), numbers) for family, numbers in pairs])
 
 
 def _unequal_rows(table: FileTable, likelihood: Any) -> list[str]:
     """A note, where the sizes of rows of counts differ much: X would show the size of a row before its composition."""
     import numpy as np
 
-    from .. import likelihoods
-
     counts = table.values[~np.isnan(table.values)]
-    if table.offset is not None or not (likelihood == "auto" or likelihoods.get(likelihood).log_link):
+    if table.offset is not None or not (likelihood == "auto" or _family(likelihood, table).log_link):
         return []
     if (counts < 0).any() or (counts != np.floor(counts)).any() or counts.max() < 2:
         return []
@@ -395,13 +433,12 @@ def _log(
             "columns": model.n_features_in_,
             "missing": float(np.isnan(model.fitted_.about.values).mean()),
             "offset": table.offset is not None,
+            "covariates": list(table.covariates or ()),
             "classes": list(table.classes),
             "notes": table.notes,
         },
         "settings": {
-            name: getattr(value, "name", value)  # a family by its name
-            for name, value in model.get_params().items()
-            if name not in ("prior", "progress")
+            name: _named(value) for name, value in model.get_params().items() if name not in ("prior", "progress")
         },
         "report": form,
         "likelihood": {"family": model.likelihood_.name, "reason": model.likelihood_reason_},
@@ -420,6 +457,12 @@ def _log(
         "warnings": captured.warnings,
     }
     return json.dumps(about, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _named(setting: Any) -> Any:
+    """A setting with families by their names."""
+    pairs = isinstance(setting, list)
+    return [[_named(family), columns] for family, columns in setting] if pairs else getattr(setting, "name", setting)
 
 
 def _command(*more: str) -> str:

@@ -15,7 +15,7 @@ from .columns import LABELS, Roles, Wanted, assign
 from .kinds import Cells, settle
 from .messages import OPTIONS
 from .problems import ProblemsError
-from .table import FileTable
+from .table import FileTable, covariates_of
 
 
 def read_parquet(path: Path, wanted: Wanted) -> FileTable:
@@ -55,6 +55,8 @@ def read_parquet(path: Path, wanted: Wanted) -> FileTable:
         labels=None if roles.labels is None else text(roles.labels),
         label_name=(roles.labels is not None and names[roles.labels]) or LABELS,
         classes={name: text(j) for name, j in roles.classes.items()},
+        numbers=[roles.cells[j] + 1 for j in settled.kept],
+        covariates=_covariates({name: frame.iloc[:, j] for name, j in roles.covariates.items()}, wanted),
         offset=None if roles.offset is None else _offset(path, frame.iloc[:, roles.offset]),
         notes=roles.notes + settled.notes,
         marks=wanted.marks,
@@ -62,7 +64,7 @@ def read_parquet(path: Path, wanted: Wanted) -> FileTable:
 
 
 def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
-    """Read a layer of an AnnData, or its X; classes and offset are columns of ``obs``, labels its index."""
+    """Read a layer of an AnnData, or its X; classes, covariates and offset are columns of ``obs``, labels its index."""
     _require(path, "anndata")
     import anndata  # pyright: ignore[reportMissingImports]
 
@@ -81,6 +83,7 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
     roles = assign(path, columns, len(columns), Wanted(ignored=wanted.ignored, known=wanted.known))
     labels = data.obs_names if wanted.labels is None else _observed(path, data, wanted.labels)
     offset = None if wanted.offset is None else _offset(path, _observed(path, data, wanted.offset))
+    observed = {name: _observed(path, data, name, " (a covariate)") for name in wanted.covariates}
     return FileTable(
         path=path,
         values=np.where(np.isin(reading.values, wanted.numeric_marks), np.nan, reading.values)[:, roles.cells],
@@ -88,6 +91,8 @@ def read_h5ad(path: Path, wanted: Wanted) -> FileTable:
         labels=[str(label) for label in labels],
         label_name=wanted.labels or LABELS,
         classes={name: [str(value) for value in _observed(path, data, name)] for name in wanted.classes},
+        numbers=[j + 1 for j in roles.cells],
+        covariates=_covariates(observed, wanted),
         offset=offset,
         notes=roles.notes,
     )
@@ -138,9 +143,17 @@ def _cells_of(path: Path, frame: Any, roles: Roles, wanted: Wanted) -> Cells:
     return cells
 
 
-def _observed(path: Path, data: Any, name: str) -> Any:
+def _covariates(columns: dict[str, Any], wanted: Wanted) -> Any:
+    text = {
+        name: ["" if missing else str(value) for value, missing in zip(column, column.isna(), strict=True)]
+        for name, column in columns.items()
+    }
+    return covariates_of(text, wanted, [name for name, column in columns.items() if column.dtype == "category"])
+
+
+def _observed(path: Path, data: Any, name: str, what: str = "") -> Any:
     if name not in data.obs:
-        raise FileError(f"{path} has no column {name!r} in obs; it has {', '.join(data.obs.columns) or 'none'}")
+        raise FileError(f"{path} has no column {name!r}{what} in obs; it has {', '.join(data.obs.columns) or 'none'}")
     return data.obs[name]
 
 

@@ -45,7 +45,8 @@ def command(model: str, likelihood: Any, table: str, out: str, summary: Any, wan
     rows = reading.read_rows(table, wanted, fitted)
     with messages.captured():
         try:
-            filled = fitted.impute(rows.frame(), offset=rows.offset, summary=summary, **rows.chronology())
+            given: dict[str, Any] = {"offset": rows.offset, "covariates": rows.covariates} | rows.chronology()
+            filled = fitted.impute(rows.frame(), summary=summary, **given)
         except (TypeError, ValueError) as error:
             raise rows.refusal(error) from error
         _warn_of_uncertain(fitted, rows)
@@ -65,8 +66,10 @@ def _warn_of_uncertain(fitted: Any, rows: Any) -> None:
     gappy = missing.any(axis=1) if fitted.fitted_.model.dynamics is None else np.ones(len(missing), bool)
     if not missing.any():
         return
-    offset = None if rows.offset is None else rows.offset[gappy]
-    marked = fitted.uncertain_cells(rows.values[gappy], offset=offset, **rows.chronology()) & missing[gappy]
+    given = rows.chronology()
+    given["offset"] = None if rows.offset is None else rows.offset[gappy]
+    given["covariates"] = rows.covariates and {name: column[gappy] for name, column in rows.covariates.items()}
+    marked = fitted.uncertain_cells(rows.values[gappy], **given) & missing[gappy]
     if marked.any():
         worst = int(marked.sum(axis=0).argmax())
         messages.warn(

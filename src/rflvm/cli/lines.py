@@ -20,7 +20,7 @@ from ..files.npz import FileError
 from .columns import IDENTIFIERS, LABELS, MISSING, Roles, Wanted, assign
 from .kinds import Cells, settle, stands_for_number
 from .problems import Problem, ProblemsError
-from .table import FileTable
+from .table import FileTable, covariates_of
 
 Line = tuple[int, list[str]]  # its number and its cells
 
@@ -81,7 +81,7 @@ def _table(
     offsets = _Reader([] if roles.offset is None else [roles.offset], roles, wanted.marks)
     most_cells = memory.SHARE * (memory.available() or sys.maxsize) / reader.cells.itemsize
     labels: list[str] = []
-    classes: dict[str, list[str]] = {name: [] for name in roles.classes}
+    texts: dict[int, list[str]] = {j: [] for j in (*roles.classes.values(), *roles.covariates.values())}
     ragged: list[tuple[int, int]] = []
     for number, row in lines:
         if len(row) != n_columns:
@@ -89,8 +89,8 @@ def _table(
             continue
         if roles.labels is not None:
             labels.append(row[roles.labels].strip())
-        for name, j in roles.classes.items():
-            classes[name].append(row[j].strip())
+        for j, text in texts.items():
+            text.append(row[j].strip())
         reader.add(number, row)
         offsets.add(number, row)
         if len(reader.cells) > most_cells:
@@ -112,7 +112,9 @@ def _table(
         columns=settled.names,
         labels=labels if roles.labels is not None else None,
         label_name=(roles.names[roles.labels] if roles.names and roles.labels is not None else "") or LABELS,
-        classes=classes,
+        classes={name: texts[j] for name, j in roles.classes.items()},
+        numbers=[cells.numbers[j] for j in settled.kept],
+        covariates=covariates_of({name: texts[j] for name, j in roles.covariates.items()}, wanted),
         offset=None if roles.offset is None else offset_settled.values[:, 0],
         lines=cells.lines,
         notes=notes + settled.notes,

@@ -61,10 +61,18 @@ def read(path: str | Path, wanted: Wanted) -> FileTable:
 def read_rows(path: str | Path, wanted: Wanted, model: Any, *, show_notes: bool = True) -> FileTable:
     """Read rows with the columns of a fitted model, in its order, and print what was assumed of the file.
 
-    A column may be constant among a few new rows, and is one of the model's all the same.
+    Covariates of the fit are looked for by their names. A column may be constant among a few new rows, and is one of
+    the model's all the same.
     """
     names = getattr(model, "feature_names_in_", None)
-    table = read(path, wanted._replace(known=None if names is None else tuple(names), whole=True))
+    about = model.fitted_.about
+    wanted = wanted._replace(
+        known=None if names is None else tuple(names),
+        whole=True,
+        covariates=tuple(covariate.name for covariate in about.coding),
+        categories=tuple(covariate.name for covariate in about.coding if covariate.categories is not None),
+    )
+    table = read(path, wanted)
     if table.values.shape[1] != model.n_features_in_:
         raise FileError(
             f"{path} has {table.values.shape[1]} columns of numbers, the model was fitted to {model.n_features_in_}: "
@@ -72,7 +80,6 @@ def read_rows(path: str | Path, wanted: Wanted, model: Any, *, show_notes: bool 
         )
     for text in table.notes if show_notes else ():
         messages.note(text)
-    about = model.fitted_.about
     if table.offset is None and about.offset.any() and about.exposure is None:
         messages.warn("the model was fitted with an offset, and none is given (--offset): it is taken to be 0")
     return table

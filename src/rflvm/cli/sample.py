@@ -22,7 +22,8 @@ from .options import force_option, model_argument, out_option
 def command(model: str, likelihood: Any, n_rows: int, out: str, seed: int, force: bool) -> None:
     """Simulate rows from MODEL, a model.npz or the folder of a run.
 
-    Positions are drawn from their prior, and cells given the fitted functions there. The offset is 0.
+    Positions are drawn from their prior, and cells given the fitted functions there. The offset is 0, and
+    covariates are those of an average row.
 
     \b
     Examples:

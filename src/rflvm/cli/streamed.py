@@ -27,6 +27,7 @@ class StreamedFile:
 
     labels = None
     offset = None
+    covariates = None
     classes: tuple[str, ...] = ()
 
     def frame(self) -> Any:
@@ -52,7 +53,7 @@ def open_file(path: str, wanted: Wanted) -> StreamedFile:
     if not Path(path).exists():
         raise FileError(f"{path} is not there: check the path")
     given = {"--labels": wanted.labels, "--colour": wanted.classes, "--offset": wanted.offset, "--time": wanted.time,
-             "--session": wanted.session,
+             "--session": wanted.session, "--covariates": wanted.covariates,
              "--ignore": wanted.ignored, "--missing": wanted.missing}  # fmt: skip
     for option, value in given.items():
         if value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,10 @@ class FileTable:
         What the column of labels is called.
     classes : dict
         The class columns, as text.
+    numbers : list of int
+        The number of each column in the file, from 1.
+    covariates : dict or None
+        The covariates, those of numbers as numbers; None if there are none.
     offset : ndarray (N,) or None
         The offset column.
     times : ndarray (N,) or None
@@ -48,6 +53,8 @@ class FileTable:
     labels: list[str] | None = None
     label_name: str = LABELS
     classes: dict[str, list[str]] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=list)
+    covariates: dict[str, np.ndarray] | None = None
     offset: np.ndarray | None = None
     times: np.ndarray | None = None
     sessions: list[str] | None = None
@@ -66,6 +73,16 @@ class FileTable:
     def chronology(self) -> dict[str, Any]:
         """Times and sessions, as methods of ``RFLVM`` take them."""
         return {"times": self.times, "sessions": self.sessions}
+
+    def covariate_notes(self) -> list[str]:
+        """What each covariate was taken for."""
+        notes = []
+        for name, column in (self.covariates or {}).items():
+            what = "numbers with a linear effect; if they are labels write them as text, batch1 for 1"
+            if column.dtype == object:
+                what = f"{len({cell for cell in column if cell is not None})} categories"
+            notes.append(f"{self.path.name}: the covariate {name!r} is taken as {what}")
+        return notes
 
     def row_names(self) -> list[str]:
         """Labels, or numbers from 1."""
@@ -87,6 +104,16 @@ class FileTable:
     def refusal(self, error: Exception) -> FileError:
         """An error of the library about cells, rows or columns, with the lines and column names of the file in it."""
         return FileError(f"{self.path}: {reworded(error, OPTIONS, self.where)}")
+
+
+def covariates_of(columns: dict[str, list[str]], wanted: Wanted, categories: Sequence[str] = ()) -> Any:
+    """Columns of text as covariates, for ``FileTable``: numbers as numbers, but for those that are categories."""
+    found = {}
+    for name, column in columns.items():
+        read = _text if name in categories or name in wanted.categories else _numbers
+        cells = read(column, wanted.marks)
+        found[name] = np.array(cells, object) if isinstance(cells, list) else cells
+    return found or None
 
 
 def with_chronology(table: FileTable, wanted: Wanted) -> FileTable:
@@ -119,9 +146,13 @@ def _numbers(column: list[str], marks: frozenset[str]) -> Any:
     try:
         values = np.array([np.nan if cell.lower() in marks else float(cell) for cell in column])
     except ValueError:
-        return [None if cell.lower() in marks else cell for cell in column]
+        return _text(column, marks)
     whole = np.isfinite(values).all() and (values == np.floor(values)).all() and (np.abs(values) < 2**53).all()
     return values.astype(int) if whole else values
+
+
+def _text(column: list[str], marks: frozenset[str]) -> list[str | None]:
+    return [None if cell.lower() in marks else cell for cell in column]
 
 
 @dataclass

@@ -22,7 +22,8 @@ from .options import force_option, model_argument, out_option, table_options
 def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, force: bool) -> None:
     """Find the latent positions of the rows of TABLE under MODEL.
 
-    MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit; others are left out. Every row
+    MODEL is a model.npz or the folder of a run. TABLE must have the columns of the fit, covariates
+    among them; others are left out. Every row
     is placed on its own: its position does not depend on the others. Of a fit with --dynamics the rows of a session are
     placed together. The output has the posterior mean and standard deviation of each row's position.
 
@@ -38,7 +39,7 @@ def command(model: str, likelihood: Any, table: str, out: str, wanted: Wanted, f
     rows = reading.read_rows(table, wanted, fitted)
     with messages.captured():
         try:
-            given: dict[str, Any] = {"offset": rows.offset} | rows.chronology()
+            given: dict[str, Any] = {"offset": rows.offset, "covariates": rows.covariates} | rows.chronology()
             X, std = fitted.transform(rows.frame(), return_std=True, **given)
         except (TypeError, ValueError) as error:
             raise rows.refusal(error) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.errors import InputError
+from ..numerics.errors import InputError, Sentence
 from ..numerics.names import hint
 from .base import Likelihood
 
@@ -61,9 +61,9 @@ def _number(column: Any, names: Sequence[str] | None, J: int | None) -> int:
     if isinstance(column, int) and (J is None or -J <= column < J):
         return column if J is None or column >= 0 else column + J
     raise InputError(
-        "{parameter} names the column {column}, which {Y} has not{hint}",
+        "{parameter} names the column {name}, which {Y} has not{hint}",
         parameter="likelihood",
-        column=repr(column),
+        name=repr(column),
         hint=hint(column, names or []) if isinstance(column, str) else f": it has {J}",
     )
 
@@ -73,12 +73,15 @@ def _check_cover(columns: list[int], names: Sequence[str] | None, J: int | None)
     called = lambda j: repr(names[j]) if names is not None else str(j)  # noqa: E731
     twice = sorted({j for j in columns if columns.count(j) > 1}) if len(set(columns)) < len(columns) else []
     left = [] if J is None else sorted(set(range(J)) - set(columns))
-    for some, problem in ((twice, "two families"), (left, 'no family (give "auto" for those that may be looked at)')):
+    for some, problem in (
+        (twice, "two families"),
+        (left, Sentence('no family ({give_auto:give "auto" for those that may be looked at})')),
+    ):
         if some:
             raise InputError(
-                "{parameter} gives column {column} {problem}{more}",
+                "{parameter} gives column {name} {problem}{more}",
                 parameter="likelihood",
-                column=called(some[0]),
+                name=called(some[0]),
                 problem=problem,
                 more=f", and {len(some) - 1} more" if len(some) > 1 else "",
             )

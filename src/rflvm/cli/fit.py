@@ -172,7 +172,8 @@ def command(
       latent.csv    position and standard deviation of every row (streamed:
                     latent.parquet)
       model.npz     the model, for rflvm transform, impute, sample and Python
-      posterior.nc  draws of positions and kernel, for ArviZ; with --full-draws of everything
+      posterior.nc  draws of positions and kernel, for ArviZ; with --full-draws
+                    of everything
       log.json      settings, versions, what auto chose and why, convergence
       checkpoint/   the draws so far, for --resume; may be deleted when all is done
 
@@ -180,7 +181,7 @@ def command(
     Examples:
       rflvm fit counts.csv
       rflvm fit counts.csv --out run/ --quick --colour party
-      rflvm fit counts.tsv.gz --out run/ --samples 1000 --burnin 500 --chains 4 --jobs 4
+      rflvm fit counts.tsv.gz --samples 1000 --burnin 500 --chains 4 --jobs 4
       rflvm fit digits.npy --out digits/ --image-shape 28x28
       rflvm fit spectra.csv --out spectra/ --ordered
       rflvm fit words.csv --out words/ --exposure total
@@ -188,7 +189,7 @@ def command(
       rflvm fit cells.h5ad --out atlas/ --inference stream
       rflvm fit survey.csv --columns poisson=visits --columns bernoulli=q1-q9
       rflvm fit survey.csv --covariates age --covariates school
-      rflvm fit spikes.csv --out run/ --dynamics matern32 --time seconds --session day
+      rflvm fit spikes.csv --dynamics matern32 --time seconds --session day
       rflvm fit counts.csv --out run/ --resume            after Ctrl-C
     """
     context = click.get_current_context()

@@ -276,7 +276,7 @@ def test_a_column_of_numbers_is_a_continuous_colour(here):
 def test_quick_is_the_map_engine_without_a_checkpoint(here, monkeypatch):
     asked = []
 
-    def fit(self, Y, *, offset, checkpoint, layer):
+    def fit(self, Y, *, offset, checkpoint, layer, **beside):
         asked.append((self.inference, self.kernel, checkpoint))
         raise KeyboardInterrupt
 

@@ -107,6 +107,14 @@ def test_the_arrangement_that_predicts_better_is_used_and_all_are_kept(fitted, t
     np.testing.assert_array_equal(loaded.fitted_.disagreeing, apart.disagreeing)
 
 
+def test_chains_of_a_single_draw_are_weighed(fitted):
+    """What an interrupt right after burn-in leaves."""
+    draws = scrambled(fitted.draws_, 0, np.random.default_rng(1))
+    first = dataclasses.replace(draws, arrays={name: part[:, :1] for name, part in draws.arrays.items()})
+    weighed = stacking.arrangements(first, fitted.fitted_.data)
+    assert sum(one.weight for one in weighed) == pytest.approx(1)
+
+
 def test_densities_of_cells_are_those_of_the_table(fitted):
     data: Data = fitted.fitted_.data()
     mask = jnp.asarray(np.random.default_rng(0).random(data.Y.shape) < 0.5)

@@ -77,7 +77,8 @@ def _densities(draws: Draws, chains: tuple[int, ...], data: Data) -> tuple[Float
     heights = draws["log_joint"][list(chains)]
     per_chain = max(1, N_DRAWS // len(chains))
     densities = densities_of_cells(draws, data, chains, per_chain, chosen)
-    return densities, min(ess(heights) / len(densities), 1.0)
+    n_effective = max(ess(heights), 1.0)  # an interrupted run may have a single draw of each chain
+    return densities, min(n_effective / len(densities), 1.0)
 
 
 def stacked(elpd: Float[np.ndarray, "I K"]) -> Float[np.ndarray, " K"]:

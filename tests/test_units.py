@@ -205,7 +205,7 @@ def test_chains_go_on_as_one_run(name, tmp_path):
     assert_same_draws(rflvm.sample(Y, "gaussian", **given, **SAMPLE, checkpoint=tmp_path), whole)
     same = rflvm.sample(table(), "gaussian", **SAMPLE)
     close(whole.in_units()["sigma2"] / disguise.factor**2, same.in_units()["sigma2"])
-    with pytest.raises(ValueError, match="Y, mask, offset, times and sessions must be those"):
+    with pytest.raises(ValueError, match="Y, mask, offset, covariates, times and sessions must be those"):
         rflvm.continue_sampling(2 * Y, first, 2, **given)
     with pytest.raises(ValueError, match="no chains to go on with"):
         rflvm.continue_sampling(Y, first.in_units(), 2, **given)

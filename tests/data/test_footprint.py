@@ -9,6 +9,7 @@ import pytest
 import rflvm
 from rflvm import RFLVM, likelihoods
 from rflvm.data import checks, footprint, memory
+from rflvm.model.draws import N_CELLS
 
 WIDE = np.random.default_rng(0).poisson(1.0, (10, 2000)).astype(float)
 
@@ -43,8 +44,8 @@ def test_kept_draws_count_up_to_the_budget():
     fit = size(WIDE, likelihoods.Poisson())
     draws = [footprint.of_chains(fit, 2, n, 1e9, at_maximum=True).draws for n in (10, 20, 10**6)]
     assert draws[1] == 2 * draws[0]
-    small = 10 * 2 + 2 * 50 * 2 + 50 * 4 + 2 * 2000
-    assert draws[2] == 2 * 2 * 10**6 * 8 * small + 1e9
+    small = 10 * (2 + N_CELLS) + 2 * 50 * 2 + 50 * 4 + 2 * 2000
+    assert draws[2] == 2 * 2 * 10**6 * footprint.SINGLE * small + 1e9
 
 
 def test_the_estimate_is_logged_before_the_fit(caplog, monkeypatch):

@@ -81,7 +81,7 @@ def log_cell(name, y, f, theta, j, trials):
 def slow_log_joint(name, state, data):
     """The sum of all log densities of Eq. 5, one by one."""
     X, W, z, mu, Sigma, alpha, beta, theta, _ = numpy(state)
-    Y, mask, offset, trials, _ = numpy(data)
+    Y, mask, offset, trials, *_ = numpy(data)
     total = stats.gamma(1.7, scale=1 / 0.6).logpdf(alpha)
     total += {
         "gaussian": lambda: stats.invgamma(1.5, scale=0.7).logpdf(theta["sigma2"]).sum(),

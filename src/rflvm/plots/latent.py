@@ -99,7 +99,7 @@ def latent(
     _draw_points(ax, points, colouring, label, plain=colour is None)
     if ambiguous:
         ax.scatter(*points[two_modes(fitted)].T, s=60, facecolors="none", edgecolors=MISSING, lw=0.9)
-    if 2 * len(fitted.disagreeing) <= N:
+    if 0 < 2 * len(fitted.disagreeing) <= N:
         ringed = points[fitted.disagreeing]
         ax.scatter(*ringed.T, s=4 * _size(N), marker="D", facecolors="none", edgecolors=MISSING, lw=0.9, zorder=3)
     return ax

@@ -78,7 +78,7 @@ def test_two_processes_fit_as_one_does(table):
     np.testing.assert_array_equal(np.load(table / "x.npy"), one["X"])
     expected = alone(table)
     away = np.abs(one["X"] - expected.X).max(axis=1)
-    # Sums in another order differ in the last bits of single precision, and a row with a flat posterior more than others.
+    # Sums in another order differ in the last bits of single precision, and rows with a flat posterior follow most.
     assert np.quantile(away, 0.95) < 1e-3
     assert np.quantile(away, 0.99) < 2e-3
     np.testing.assert_allclose(one["held_out"], expected.held_out, rtol=1e-5)

@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rflvm
-from rflvm import RFLVM, likelihoods
+from rflvm import RFLVM, fitting, likelihoods
 from rflvm.data import checks
 from rflvm.datasets import make_s_curve
 from rflvm.fitted import rows
@@ -334,7 +334,7 @@ def test_gaussian_by_name_is_what_the_gaps_allow():
     Y = np.random.default_rng(0).normal(size=(12, 3))
 
     def chosen(Y, likelihood: Any = "gaussian"):
-        return RFLVM(likelihood=likelihood)._family(Y)[0]
+        return fitting.family_of(likelihood, Y)[0]
 
     assert chosen(Y) == likelihoods.Gaussian(marginal=True)
     Y[3] = np.nan

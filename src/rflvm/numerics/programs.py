@@ -149,7 +149,7 @@ def _whole(content: bytes) -> bool:
             import_module("zstandard").ZstdDecompressor().decompress(content)
         else:
             zlib.decompress(content)
-    except Exception:
+    except Exception:  # zlib and zstandard have classes of errors of their own
         return False
     return True
 
